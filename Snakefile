@@ -1,0 +1,146 @@
+"""Diptych: sources -> runs -> records -> tables, figures, claims.
+
+    snakemake --cores 8 tables                             every table, on embedded data
+    snakemake --cores 8 figures claims                     every figure; which claims hold
+    snakemake --cores 8 fedstyle_figure5                   one figure
+    snakemake --cores 8 tables --config scale=reduced      real data, cut rounds (scale=paper: as published)
+
+Everything lands in results/<scale>. Each rule calls one `diptych` command, which can be run by hand as well.
+"""
+
+from common.codehash import code_hash
+from diptych.workflow import Workflow
+
+flow = Workflow(config)
+run, log, code, results = flow.run, flow.log, flow.code, flow.results
+
+
+wildcard_constraints:
+    paper="[a-z]+",
+    condition="[^/]+",
+    method="[^/]+",
+    variant="[^/]+",
+    seed="[0-9]+",
+    figure="|".join(flow.figure_names()),
+
+
+localrules: tables, figures, claims, all
+
+
+rule all:
+    input: flow.tables(), flow.figures(), flow.claims()
+
+
+rule tables:
+    input: flow.tables()
+
+
+rule figures:
+    input: flow.figures()
+
+
+rule claims:
+    input: flow.claims()
+
+
+# ---- sources: everything is checked, and data are fetched and verified, before anything is trained
+
+
+rule check:
+    output: f"{results}/sources.csv"
+    log: f"{results}/logs/check.log"
+    params: specs=[spec.digest for spec in flow.specs.values()]
+    message: "check all specifications of scale {flow.scale} and get its data ready"
+    shell: "diptych check --scale {flow.scale} --data '{flow.data}' --out {output} 2>&1 | tee {log}"
+
+
+# ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; `train` is what they build on
+
+
+rule train:
+    input: ancient(f"{results}/sources.csv")
+    output: **run("_")
+    log: log("_")
+    params: run=flow.run_name, spec=flow.digest
+    threads: 1
+    resources: gpu=min(1, flow.gpus)
+    message: "train {params.run}"
+    shell:
+        "(diptych spec {params.run} --scale {flow.scale} > {output.spec} &&"
+        " diptych train {output.spec} --data '{flow.data}' --threads {threads}) 2>&1 | tee {log}"
+
+
+for rules_of_one_method in sorted(Path(workflow.basedir).glob("baselines/*.smk")) + sorted(Path(workflow.basedir).glob("methods/*.smk")):
+    include: rules_of_one_method
+
+
+# ---- records: what is measured on the runs
+
+
+rule evaluate:
+    input: lambda wildcards: flow.finished(flow.folders(wildcards))
+    output: f"{results}/records/{{paper}}/{{method}}.csv"
+    log: f"{results}/logs/evaluate/{{paper}}/{{method}}.log"
+    params:
+        runs=flow.folders,
+        settings=lambda wildcards: flow.study.papers[wildcards.paper].evaluation,
+        code=code_hash("diptych.measurement"),
+    message: "evaluate the runs of {wildcards.method}"
+    shell: "diptych evaluate {params.runs} --out {output} --threads {threads} 2>&1 | tee {log}"
+
+
+rule records:
+    input: flow.records()
+    output: f"{results}/records.csv"
+    log: f"{results}/logs/records.log"
+    params: code=code_hash("diptych.gathering"), cells=flow.cells()
+    message: "put all records together"
+    shell: "diptych records {input} --scale {flow.scale} --out {output} 2>&1 | tee {log}"
+
+
+# ---- tables, claims, figures: from records alone
+
+
+rule table:
+    input: f"{results}/records.csv"
+    output: multiext(f"{results}/tables/{{paper}}-{{table}}", ".md", ".csv", ".tex")
+    log: f"{results}/logs/tables/{{paper}}-{{table}}.log"
+    params: code=code_hash("reporting.tables"), layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump()
+    message: "lay out {wildcards.table} of {wildcards.paper}"
+    shell:
+        "diptych table {wildcards.paper}-{wildcards.table} --scale {flow.scale} --records {input}"
+        " --out {results}/tables 2>&1 | tee {log}"
+
+
+rule claim:
+    input: f"{results}/records.csv"
+    output: multiext(f"{results}/claims/{{paper}}", ".md", ".csv")
+    log: f"{results}/logs/claims/{{paper}}.log"
+    params: code=code_hash("reporting.claims")
+    message: "say which claims of {wildcards.paper} hold"
+    shell: "diptych claims {wildcards.paper} --scale {flow.scale} --records {input} --out {output[0]} 2>&1 | tee {log}"
+
+
+rule extract:
+    input: lambda wildcards: flow.finished(flow.figure_folders(wildcards))
+    output: f"{results}/figures/data/{{figure}}.{{kind}}.csv"
+    log: f"{results}/logs/figures/{{figure}}.{{kind}}.log"
+    params: runs=flow.figure_folders, code=code_hash("evaluation")
+    message: "extract what {wildcards.figure} is drawn from"
+    shell: "diptych extract {wildcards.kind} {params.runs} --out {output} 2>&1 | tee {log}"
+
+
+rule figure:
+    input: flow.figure_data
+    output: f"{results}/figures/{{figure}}.{{format}}"
+    log: f"{results}/logs/figures/{{figure}}.{{format}}.log"
+    params: code=code_hash("reporting.figures")
+    message: "draw {wildcards.figure} ({wildcards.format})"
+    shell: "diptych figure {wildcards.figure} --scale {flow.scale} --data {input} --out {output} 2>&1 | tee {log}"
+
+
+for figure in flow.figure_names():  # a short target for each, such as fedstyle_figure5
+
+    rule:
+        name: figure.replace("-", "_")
+        input: flow.figures(figure)

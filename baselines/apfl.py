@@ -1,0 +1,62 @@
+"""APFL: Deng et al. 2020, Adaptive personalized federated learning (with a fixed mixture, as FedStyle runs it)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from federation import Algorithm, Batch, Update, call_with, names, settings, twins
+
+
+@settings
+class APFL(Algorithm):
+    """Algorithm 1: a shared model w, and a local v that is trained and used as a mixture with w.
+
+    Attributes:
+        alpha: weight of the local model in the mixture (0: the shared model alone; 1: the local model alone).
+        reading: `canonical` mixes weights; `fedstyle` (its App. C) mixes projections, with alpha on the shared side
+            and no gradient through it. App. C has two slips, put right here: line 9 mixes view 1 with view 2's
+            projection, and line 12 trains w_{k,g} on a loss that does not contain it.
+    """
+
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
+    reading: Literal["canonical", "fedstyle"] = "canonical"
+
+    shared = names("w")
+
+    def model(self) -> nn.Module:
+        """Both models, equal at first."""
+        return twins(self.objective.model(), "w", "v")
+
+    def updates(self) -> list[Update]:
+        """Both steps use the models as they were before the batch (Algorithm 1), so v goes first."""
+        return [
+            Update(names("v"), self.mixed_weights_loss if self.reading == "canonical" else self.mixed_outputs_loss),
+            Update(names("w"), lambda m, batch: self.loss(m.w, batch)),
+        ]
+
+    def mixture(self, m: Any) -> dict[str, Tensor]:
+        """v-bar = alpha * v + (1 - alpha) * w, by parameter name."""
+        w = dict(m.w.named_parameters())
+        return {name: self.alpha * v + (1 - self.alpha) * w[name].detach() for name, v in m.v.named_parameters()}
+
+    def mixed_weights_loss(self, m: Any, batch: Batch) -> Tensor:
+        """F(v-bar); its gradient with respect to v carries the factor alpha."""
+        return call_with(self.mixture(m), self.loss, m.v, batch)
+
+    def mixed_outputs_loss(self, m: Any, batch: Batch) -> Tensor:
+        """FedStyle App. C, APFL, lines 9, 10 and 13."""
+        shared, local = self.objective.outputs(m.w, batch), self.objective.outputs(m.v, batch)
+        mixed = [self.alpha * g.detach() + (1 - self.alpha) * z for g, z in zip(shared, local, strict=True)]
+        return self.objective.criterion(m.v, mixed, batch)
+
+    def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """Features of the shared w."""
+        return super().generalised(model.w, x)
+
+    def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """Features of the mixture: of its weights, or of both models' features."""
+        if self.reading == "canonical":
+            return call_with(self.mixture(model), super().generalised, model.v, x)
+        shared, local = super().generalised(model.w, x)["features"], super().generalised(model.v, x)["features"]
+        return {"features": self.alpha * shared + (1 - self.alpha) * local}

@@ -1,0 +1,21 @@
+"""FedAvg with fine-tuning: the final global model, trained on by each client."""
+
+from pydantic import PositiveFloat
+
+from baselines.fedavg import FedAvg
+from federation import Phase, settings
+
+
+@settings
+class FedAvgFT(FedAvg):
+    """FedAvg; after the last round every client fine-tunes what it receives on its own data.
+
+    Attributes:
+        fine_tuning_epochs: passes over the client's data.
+    """
+
+    fine_tuning_epochs: PositiveFloat = 1.0
+
+    def epilogue(self) -> list[Phase]:
+        """Local work on the final model."""
+        return [Phase(self.updates(), epochs=self.fine_tuning_epochs)]

@@ -1,0 +1,80 @@
+"""One hash over all project code that a module can reach, so that a result knows when its code has changed.
+
+Imports are followed statically, so nothing is executed. Comments, docstrings and layout do not count.
+"""
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def module_file(module: str) -> Path | None:
+    """The project's file behind a dotted module name; None for a module of another distribution."""
+    stem = ROOT.joinpath(*module.split("."))
+    return next((f for f in (stem.with_suffix(".py"), stem / "__init__.py") if f.is_file()), None)
+
+
+def _parents(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+@cache
+def _parsed(module: str) -> ast.Module:
+    file = module_file(module)
+    assert file is not None
+    return ast.parse(file.read_bytes())
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """Project modules that `module` imports, with the packages they are in. Imports here are absolute."""
+    found: set[str] = set()
+    for node in ast.walk(_parsed(module)):
+        if isinstance(node, ast.Import):
+            found.update(name for alias in node.names for name in _parents(alias.name))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update(_parents(node.module))
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(name for name in found if module_file(name))
+
+
+def reachable(*modules: str) -> list[str]:
+    """All project modules that importing `modules` would load, sorted."""
+    todo, seen = [parent for module in modules for parent in _parents(module)], set()
+    while todo:
+        module = todo.pop()
+        if module not in seen and module_file(module):
+            seen.add(module)
+            todo.extend(_imported(module))
+    return sorted(seen)
+
+
+def _without_docstrings(tree: ast.AST) -> str:
+    tree = ast.parse(ast.unparse(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.dump(tree)
+
+
+@cache
+def _module_hash(module: str) -> str:
+    return hashlib.sha256(_without_docstrings(_parsed(module)).encode()).hexdigest()
+
+
+@cache
+def code_hash(*modules: str) -> str:
+    """Twelve hex digits over the code of `modules` and everything of this project they import.
+
+    Raises:
+        FileNotFoundError: a module is not part of this project.
+    """
+    missing = [module for module in modules if module_file(module) is None]
+    if missing:
+        raise FileNotFoundError(f"no such module in this project: {', '.join(missing)}")
+    lines = (f"{module} {_module_hash(module)}" for module in reachable(*modules))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]

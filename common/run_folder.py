@@ -1,0 +1,77 @@
+"""The folder that a run leaves behind; docs/run-folder.md is its contract with programs outside this project."""
+
+import csv
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from common.files import written
+from common.spec import Spec, read_spec
+
+FILES = ("spec.yaml", "provenance.json", "features.npz", "model.safetensors", "history.csv", "traffic.csv", "partition.csv")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Reads and writes the files of one run."""
+
+    path: Path
+
+    @cached_property
+    def spec(self) -> Spec:
+        """What was asked for."""
+        return read_spec(self.path / "spec.yaml")
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """What happened: `status` (ok or diverged), code, versions, hardware, time, memory, bytes, sources."""
+        file = self.path / "provenance.json"
+        try:
+            return json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
+
+    @cached_property
+    def features(self) -> dict[str, np.ndarray]:
+        """The arrays that evaluations need; empty if the run diverged."""
+        file = self.path / "features.npz"
+        try:
+            with np.load(file) as arrays:
+                return {key: arrays[key] for key in arrays.files}
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
+
+    def table(self, name: str) -> list[dict[str, str]]:
+        """The rows of one of the CSV files; none if the run has left no such file."""
+        file = self.path / name
+        if not file.exists():
+            return []
+        with open(file, newline="") as lines:
+            return list(csv.DictReader(lines))
+
+    def write_table(self, name: str, rows: list[dict[str, Any]], columns: list[str]) -> None:
+        """Write rows as a CSV file."""
+        write_csv(self.path / name, rows, columns)
+
+    def write_features(self, arrays: dict[str, np.ndarray]) -> None:
+        """Write `features.npz`."""
+        with written(self.path / "features.npz") as part, open(part, "wb") as out:
+            np.savez(out, **arrays)
+
+    def write_provenance(self, content: dict[str, Any]) -> None:
+        """Write `provenance.json`; it comes last, so a folder that has it is complete."""
+        with written(self.path / "provenance.json") as part:
+            part.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:
+    """Write rows as a CSV file with these columns; a key beyond them is an error."""
+    with written(path) as part, open(part, "w", newline="") as out:
+        writer = csv.DictWriter(out, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,148 @@
+"""The specification of a run: all that decides its numbers, in one document, the `spec.yaml` of its folder.
+
+Importing this loads no torch, so that a workflow can be checked before anything runs.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from common.errors import InputError
+from common.settings import checked
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Named = dict[str, Any]
+"""A name from a registry, and the settings that it takes."""
+
+
+class _Settings(BaseModel, extra="forbid", frozen=True):
+    pass
+
+
+class DataSettings(_Settings):
+    """Whose images, and how they are dealt.
+
+    Attributes:
+        dataset: the data type that the styles make up (`digit`, `office-home`, ...).
+        styles: style -> the source that plays it, an expression as docs/data.md describes it.
+        image_size, channels: what every image is brought to.
+        clients_per_style: each style has as many clients, and they have no other.
+        deal: the rule that deals a style's images to its clients: `iid`, or `dirichlet` with its `beta`.
+        resample: `mean` brings every style's training images to the mean number over styles (FedStyle, App. A).
+        train_fraction: of a source without an official test split.
+    """
+
+    dataset: str
+    styles: Annotated[dict[str, str], Field(min_length=1)]
+    image_size: Annotated[int, Field(ge=8, le=512)] = 32
+    channels: Literal[1, 3] = 3
+    clients_per_style: PositiveInt = 1
+    deal: Named = {"name": "iid"}
+    resample: Literal["mean", "none"] = "mean"
+    train_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.7
+
+
+class OptimiserSettings(_Settings):
+    """The clients' optimiser: SGD with momentum, or Adam."""
+
+    name: Literal["sgd", "adam"] = "sgd"
+    lr: PositiveFloat = 0.1
+    momentum: Share = 0.0
+    betas: tuple[Share, Share] = (0.9, 0.999)
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+
+class ServerSettings(_Settings):
+    """How the server combines what comes back.
+
+    Attributes:
+        weighting: every client equally, or in proportion to its number of training images (McMahan et al. 2017).
+        optimiser: take the mean, or let Adam follow the mean as a pseudo-gradient (Reddi et al. 2021).
+        lr, betas: of Adam.
+    """
+
+    weighting: Literal["uniform", "size"] = "size"
+    optimiser: Literal["mean", "adam"] = "mean"
+    lr: PositiveFloat = 1e-2
+    betas: tuple[Share, Share] = (0.9, 0.99)
+
+
+class TrainingSettings(_Settings):
+    """How much is trained, and how.
+
+    Attributes:
+        rounds: communication rounds.
+        local_epochs: passes over a client's data per round; may be fractional.
+        participation: the share of clients sampled in each round, rounded down, at least one.
+        optimiser_state: made anew in each round, or kept by each client over its rounds.
+        buffers: whether batch-norm statistics travel with the shared parameters or stay with each client.
+        precision: fp32, or bf16 autocast of the loss.
+        channels_last: memory layout of images and convolution kernels.
+    """
+
+    rounds: PositiveInt
+    local_epochs: PositiveFloat = 1.0
+    batch_size: PositiveInt = 64
+    participation: Annotated[float, Field(gt=0, le=1)] = 1.0
+    optimiser: OptimiserSettings = OptimiserSettings()
+    optimiser_state: Literal["round", "persistent"] = "round"
+    server: ServerSettings = ServerSettings()
+    buffers: Literal["shared", "local"] = "shared"
+    precision: Literal["fp32", "bf16"] = "fp32"
+    channels_last: bool = False
+
+
+class Spec(_Settings):
+    """One run.
+
+    Attributes:
+        run: its name, which is also its folder below `results/<scale>/runs`.
+        labels: columns of the records that say which cell of a paper the run is for.
+        network: the encoder and its settings. objective, algorithm: likewise.
+    """
+
+    run: str
+    scale: str
+    seed: NonNegativeInt
+    labels: dict[str, str] = {}
+    data: DataSettings
+    network: Named
+    objective: Named
+    algorithm: Named
+    training: TrainingSettings
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits over everything that decides the numbers; names and labels do not."""
+        content = self.model_dump(mode="json", exclude={"run", "scale", "labels"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+    def to_yaml(self) -> str:
+        """The document that `read_spec` reads."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, width=120)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or holds something other than a mapping.
+    """
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: must hold keys and values, got {type(content).__name__}")
+    return content
+
+
+def read_spec(path: Path) -> Spec:
+    """The specification in a file; InputError names what is wrong with it."""
+    return checked(Spec, str(path), read_yaml(path))

@@ -1,0 +1,56 @@
+"""From a specification to objects: the one place that knows every registry."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from common.algorithms import algorithm_module
+from common.errors import InputError, choose
+from common.settings import checked
+from common.spec import Named, Spec
+from federation import Algorithm
+from networks import ENCODERS
+from objectives import OBJECTIVES, Objective
+
+
+def algorithm_class(name: str) -> type[Algorithm]:
+    """The algorithm of this name: the one subclass of Algorithm that its file defines.
+
+    Raises:
+        InputError: there is no such file, or it does not define exactly one.
+    """
+    module = importlib.import_module(algorithm_module(name))
+    kinds = [x for x in vars(module).values() if isinstance(x, type) and issubclass(x, Algorithm)]
+    defined = [kind for kind in kinds if kind.__module__ == module.__name__]
+    if len(defined) != 1:
+        raise InputError(f"{module.__file__}: must define one Algorithm, defines {len(defined)}")
+    return defined[0]
+
+
+def _split(section: str, named: Named) -> tuple[str, dict[str, Any]]:
+    if "name" not in named:
+        raise InputError(f"{section}.name: this key is needed and not given")
+    return str(named["name"]), {key: value for key, value in named.items() if key != "name"}
+
+
+def encoder_factory(spec: Spec) -> Callable[[], nn.Module]:
+    """Makes encoders for the specification's images."""
+    name, settings = _split("network", spec.network)
+    kind = ENCODERS[choose("network.name", name, ENCODERS)]
+    data = {"channels": spec.data.channels, "image_size": spec.data.image_size}
+    return lambda: kind(**data, **settings)
+
+
+def build_objective(spec: Spec, classes: int) -> Objective:
+    """The specification's objective for data with this many classes."""
+    name, settings = _split("objective", spec.objective)
+    kind = OBJECTIVES[choose("objective.name", name, OBJECTIVES)]
+    return checked(kind, "objective", settings, encoder=encoder_factory(spec), classes=classes)
+
+
+def build_algorithm(spec: Spec, classes: int) -> Algorithm:
+    """The specification's algorithm on its objective."""
+    name, settings = _split("algorithm", spec.algorithm)
+    return checked(algorithm_class(name), "algorithm", settings, objective=build_objective(spec, classes))

@@ -1,0 +1,223 @@
+"""The command line. Everything the Snakefile does can be done by hand with it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.errors import InputError
+
+DESCRIPTION = """\
+Federated learning of content and style: train a run, evaluate it, and put its numbers beside the published ones.
+
+A run is described by a specification (spec.yaml) and leaves a folder. `snakemake --cores 8 tables` does all of a
+scale's runs; each of its steps is one of these commands:
+
+  diptych spec fedstyle/digit_1_iid_simclr/fedavg/default/2011 > spec.yaml    write a run's specification
+  diptych train spec.yaml --out my-run                                         train it (Ctrl-C and resume as you like)
+  diptych evaluate my-run --out records.csv                                    measure it
+  diptych list                                                                 what else there is
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; wrong input ends in one sentence on stderr and exit status 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options) or 0
+    except InputError as error:
+        print(f"diptych: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("diptych", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, function, about: str) -> argparse.ArgumentParser:  # type: ignore[no-untyped-def]
+        sub = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        sub.set_defaults(command=function)
+        return sub
+
+    p = command("list", _list, "what there is: algorithms, objectives, sources, scales, papers, tables, ...")
+    p.add_argument("kind", nargs="?", help="only this kind, such as `algorithms`")
+
+    p = command("runs", _runs, "the names of all runs of a scale")
+    _scale(p)
+
+    p = command("spec", _spec, "print the specification of a run that a scale asks for")
+    p.add_argument("run", help="a name from `diptych runs`")
+    _scale(p)
+
+    p = command("check", _check, "build every run of a scale without training it, and fetch and verify its data")
+    _scale(p)
+    _data(p)
+    p.add_argument("--out", type=Path, help="where to list the sources (CSV)")
+
+    p = command("train", _train, "train a run; it goes on from its checkpoint if it was stopped")
+    p.add_argument("spec", type=Path, help="the run's specification, a YAML file")
+    p.add_argument("--out", type=Path, help="the run's folder (default: where the specification is)")
+    _data(p)
+    p.add_argument("--threads", type=int, default=1, help="clients trained side by side; any number gives the same weights")
+    p.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto: a GPU if there is one (default)")
+    p.add_argument("--checkpoint-every", type=float, default=30.0, metavar="SECONDS", help="default: 30")
+
+    p = command("evaluate", _evaluate, "measure finished runs and write their records")
+    p.add_argument("runs", type=Path, nargs="+", help="run folders")
+    p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
+    p.add_argument("--threads", type=int, default=1)
+
+    p = command("extract", _extract, "extract the small table that a figure is drawn from")
+    p.add_argument("kind", choices=["style-map", "class-counts"])
+    p.add_argument("runs", type=Path, nargs="*", help="run folders")
+    p.add_argument("--out", type=Path, required=True)
+
+    p = command("records", _records, "put the records of a scale's runs together, each under the tables that it is for")
+    p.add_argument("parts", type=Path, nargs="+", help="what `diptych evaluate` wrote")
+    p.add_argument("--out", type=Path, required=True)
+    _scale(p)
+
+    p = command("table", _table, "lay out a table, the published number beside ours, as CSV, Markdown and LaTeX")
+    p.add_argument("name", help="such as fedstyle-table1; see `diptych list tables`")
+    p.add_argument("--records", type=Path, required=True)
+    p.add_argument("--out", type=Path, required=True, help="the folder")
+    _scale(p)
+
+    p = command("claims", _claims, "say which claims of a paper the records support")
+    p.add_argument("paper")
+    p.add_argument("--records", type=Path, required=True)
+    p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv goes beside it")
+    _scale(p)
+
+    p = command("figure", _figure, "draw a figure (without torch)")
+    p.add_argument("name", help="such as fedstyle-figure5; see `diptych list figures`")
+    p.add_argument("--data", type=Path, required=True, dest="source", help="records, or what `diptych extract` wrote")
+    p.add_argument("--out", type=Path, required=True, help="a .png, .pdf or .svg file")
+    _scale(p)
+    return parser
+
+
+def _scale(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", default="digits", help="a name from config/scales (default: digits)")
+
+
+def _data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)")
+
+
+def data_root() -> str:
+    """The folder of real data sets: $DIPTYCH_DATA, or ./data."""
+    return os.environ.get("DIPTYCH_DATA") or "data"
+
+
+# The commands import what they need themselves, so that `--help` and those without torch stay fast.
+
+
+def _list(options: argparse.Namespace) -> None:
+    from diptych.catalogue import catalogue
+
+    print(catalogue(options.kind))
+
+
+def _runs(options: argparse.Namespace) -> None:
+    from diptych.study import load_study
+
+    print("\n".join(load_study(options.scale).specs))
+
+
+def _spec(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from diptych.study import load_study
+
+    specs = load_study(options.scale).specs
+    print(specs[choose("run", options.run, specs)].to_yaml(), end="")
+
+
+def _check(options: argparse.Namespace) -> None:
+    from diptych.check import check
+
+    check(options.scale, options.data, options.out)
+
+
+def _train(options: argparse.Namespace) -> None:
+    from common.spec import read_spec
+    from diptych.process import choose_device, use_threads
+
+    spec = read_spec(options.spec)
+    use_threads(1 if options.threads > 1 else options.threads)
+    from diptych.training import train
+
+    train(
+        spec, options.out or options.spec.parent, options.data,
+        workers=options.threads, device=choose_device(options.device), checkpoint_every=options.checkpoint_every,
+    )  # fmt: skip
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from common.records import COLUMNS
+    from common.run_folder import RunFolder, write_csv
+    from diptych.measurement import measure
+    from diptych.process import use_threads
+
+    use_threads(options.threads)
+    records = [record for folder in options.runs for record in measure(RunFolder(folder))]
+    write_csv(options.out, records, COLUMNS)
+
+
+def _extract(options: argparse.Namespace) -> None:
+    from common.run_folder import RunFolder, write_csv
+    from evaluation import EXTRACTS
+
+    extract, columns = EXTRACTS[options.kind]
+    runs = [RunFolder(folder) for folder in options.runs]
+    rows = [{"ssl": run.spec.labels.get("ssl"), "split": run.spec.labels.get("split"), **row} for run in runs for row in extract(run)]
+    write_csv(options.out, rows, ["ssl", "split", *columns])
+
+
+def _records(options: argparse.Namespace) -> None:
+    from diptych.gathering import gather
+
+    gather(options.scale, options.parts, options.out)
+
+
+def _table(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from diptych.study import load_study
+    from reporting.records import read_records
+    from reporting.tables import Layout, cells_of, write_table
+
+    study = load_study(options.scale)
+    layouts = {f"{paper}-{table}": (paper, table) for paper, config in study.papers.items() for table in config.tables}
+    paper, table = layouts[choose("table", options.name, layouts)]
+    layout = Layout(paper=paper, table=table, **study.papers[paper].tables[table].model_dump())
+    cells = cells_of(layout, read_records(options.records), study.why_left_out)
+    write_table(layout, cells, study.about(), options.out)
+
+
+def _claims(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from diptych.study import load_study
+    from reporting.claims import findings, write_claims
+    from reporting.records import read_records
+
+    study = load_study(options.scale)
+    paper = choose("paper", options.paper, study.papers)
+    found = findings(paper, read_records(options.records), study.papers[paper].claims)
+    write_claims(paper, found, study.about(), options.out)
+
+
+def _figure(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from diptych.study import load_study
+    from reporting.figures import FIGURES, write_figure
+    from reporting.records import read_csv, read_records
+
+    name = choose("figure", options.name, FIGURES)
+    study = load_study(options.scale)
+    paper, _, figure = name.partition("-")
+    from_records = study.papers[paper].figures[figure].data == "records"
+    write_figure(name, (read_records if from_records else read_csv)(options.source), study.about(), options.out)

@@ -1,0 +1,37 @@
+"""Putting the records of a study together."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from common.files import written
+from common.records import COLUMNS
+from diptych.study import load_study
+from reporting.records import read_csv
+
+
+def gather(scale: str, parts: list[Path], out: Path) -> None:
+    """Write the records of all runs of a scale, once for each table that a run is for.
+
+    Args:
+        parts: what `diptych evaluate` wrote. Runs that the scale does not ask for are left out.
+
+    Raises:
+        InputError: a part cannot be read.
+    """
+    study = load_study(scale)
+    measured = pd.concat([read_csv(part) for part in parts], ignore_index=True)
+    by_run = dict(tuple(measured.groupby("run", sort=False)))
+    found = []
+    for cell in study.cells:
+        if cell.spec.run not in by_run:
+            continue
+        rows = by_run[cell.spec.run].copy()
+        rows["table"] = cell.table
+        rows.loc[rows["setting"] == "", "setting"] = cell.setting
+        rows["stand_in"] = ["yes" if style in cell.stand_ins else "" for style in rows["style"]]
+        found.append(rows)
+    everything: Any = pd.concat(found, ignore_index=True) if found else measured
+    with written(out) as part:
+        everything[COLUMNS].to_csv(part, index=False)

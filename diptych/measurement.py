@@ -1,0 +1,70 @@
+"""Measuring runs: every evaluation that the run's paper asks for, as complete records."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from common.errors import InputError, choose
+from common.run_folder import RunFolder
+from diptych.study import load_study
+from evaluation import EVALUATIONS
+
+
+def measure(run: RunFolder) -> list[dict[str, Any]]:
+    """The records of a run: what each evaluation of its paper (at its scale) returns, and where the numbers come from.
+
+    Raises:
+        InputError: the run's folder is incomplete, or its paper or scale is not in `config/`.
+    """
+    spec, paper = run.spec, run.spec.labels.get("paper", "")
+    papers = load_study(spec.scale).papers
+    choose(f"{run.path}/spec.yaml: labels.paper", paper, papers)
+    origin = _origin(run)
+    records = []
+    for name, settings in papers[paper].evaluation.items():
+        for record in _evaluated(run, choose(f"{paper}: evaluation", name, EVALUATIONS), settings):
+            variant = ";".join(filter(None, [spec.labels.get("variant"), record.get("variant")]))
+            played = run.provenance["sources"].get(record["style"], {}).get("name", "")
+            records.append(
+                {**spec.labels, "status": "ok", "source": played, **record, "variant": variant, "scale": spec.scale,
+                 "seed": spec.seed, "run": spec.run, **origin}
+            )  # fmt: skip
+    return records
+
+
+def _evaluated(run: RunFolder, name: str, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if run.provenance["status"] == "diverged" and name == "linear-probe":
+        yield from _diverged(run)
+        return
+    try:
+        yield from EVALUATIONS[name](run, **settings)
+    except TypeError as error:
+        if "unexpected keyword" in str(error):
+            raise InputError(f"evaluation.{name}: {error}") from error
+        raise
+    except KeyError as error:
+        raise InputError(f"{run.path}/features.npz: evaluation '{name}' needs the array {error}") from error
+
+
+def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """A row that says so, for each cell that the run was to fill."""
+    for style in run.spec.data.styles:
+        for protocol in ("generalization", "personalization"):
+            yield {
+                "kind": "result", "style": style, "protocol": protocol, "metric": "accuracy", "unit": "fraction",
+                "aggregate": "none", "value": "", "status": "diverged",
+            }  # fmt: skip
+
+
+def _origin(run: RunFolder) -> dict[str, Any]:
+    p = run.provenance
+    digests = sorted({source["sha256"][:12] for source in p.get("sources", {}).values()})
+    return {
+        "commit": p.get("commit", ""),
+        "dirty": p.get("dirty", ""),
+        "code": p.get("code", ""),
+        "spec": p.get("spec", run.spec.digest),
+        "sources_sha256": " ".join(digests),
+        "versions": " ".join(f"{name}={version}" for name, version in p.get("packages", {}).items() if version),
+        "hardware": p.get("hardware", ""),
+        **{key: p.get(key, "") for key in ("wall_s", "peak_memory_mb", "bytes_up", "bytes_down")},
+    }

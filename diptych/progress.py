@@ -1,0 +1,34 @@
+"""What a long job says while it runs."""
+
+import sys
+import time
+
+
+class Progress:
+    """Prints one line every few seconds: which run, which round, how long still."""
+
+    def __init__(self, run: str, rounds: int, every: float = 5.0) -> None:
+        self.run, self.rounds, self.every = run, rounds, every
+        self.started = self.printed = time.monotonic()
+        self.first_done: int | None = None
+
+    def __call__(self, round: int, done: int, total: int) -> None:
+        """Called after each client step with the steps done and to be done in all."""
+        if self.first_done is None:  # a resumed run starts in the middle
+            self.first_done = done - 1
+        now = time.monotonic()
+        if now - self.printed < self.every:
+            return
+        self.printed = now
+        left = (now - self.started) * (total - done) / (done - self.first_done)
+        self.say(f"round {round}/{self.rounds}, {done / total:.0%} done, {_duration(left)} left")
+
+    def say(self, text: str) -> None:
+        """Print a line that starts with the run's name."""
+        print(f"[{self.run}] {text}", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -1,0 +1,262 @@
+"""A study: all runs that a scale asks for, and the cells of the published tables that each of them fills.
+
+`config/papers/*.yaml` say what was published, `config/scales/*.yaml` what is smaller here. Imports no torch.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel
+
+from common.algorithms import PACKAGES
+from common.codehash import ROOT
+from common.errors import choose
+from common.settings import checked
+from common.spec import Spec, read_yaml
+
+Overlay = dict[str, Any]
+METHOD_AXES = ("method", "setting")
+"""Axes that say what is run; the others say on what, and make up the name of the condition."""
+
+
+class Rule(BaseModel, extra="forbid"):
+    """An overlay for the runs whose axes have these values."""
+
+    when: dict[str, str | list[str]]
+    set: Overlay
+
+
+class Experiment(BaseModel, extra="forbid"):
+    """The product of its axes. `table`: the published table whose cells it fills; `open`: new methods join it."""
+
+    about: str
+    table: str
+    axes: dict[str, list[str]]
+    open: bool = False
+
+
+class Layout(BaseModel, extra="forbid"):
+    """A table: the record columns that choose a block of it, a row and a column; the row that trends are read from."""
+
+    title: str
+    blocks: list[str] = []
+    rows: list[str]
+    columns: list[str]
+    reference: dict[str, str] = {}
+
+
+class Figure(BaseModel, extra="forbid"):
+    """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
+
+    shows: str
+    data: Literal["records", "style-map", "class-counts"] = "records"
+    where: dict[str, list[str]] = {}
+
+
+class Paper(BaseModel, extra="forbid"):
+    """What was published: config/papers/<paper>.yaml.
+
+    Attributes:
+        defaults: the specification that all runs start from.
+        evaluation: what is measured on each run, and the settings of each measurement.
+        axes: what each value of an axis lays over the specification.
+    """
+
+    title: str
+    defaults: Overlay
+    evaluation: dict[str, Overlay]
+    axes: dict[str, dict[str, Overlay]]
+    rules: list[Rule] = []
+    experiments: dict[str, Experiment]
+    tables: dict[str, Layout]
+    claims: dict[str, dict[str, str]] = {}
+    figures: dict[str, Figure] = {}
+
+
+class Scale(BaseModel, extra="forbid"):
+    """How big everything is: config/scales/<scale>.yaml.
+
+    Attributes:
+        about: what it runs on, how long it takes and what comes out, for `diptych list`.
+        seeds: each run is repeated with each of them.
+        defaults: an overlay over every paper's `defaults`.
+        papers: an overlay over each paper's file; papers that are not named are not run.
+        left_out: axis -> value -> why nothing is run with this value at this scale.
+    """
+
+    about: str
+    seeds: list[int]
+    defaults: Overlay = {}
+    papers: dict[str, Overlay]
+    left_out: dict[str, dict[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a run is for: an experiment's table and setting. `stand_ins`: styles not played by the paper's images."""
+
+    spec: Spec
+    table: str
+    setting: str
+    stand_ins: frozenset[str] = frozenset()
+
+
+def merged(base: Any, overlay: Any) -> Any:
+    """`base` with `overlay` laid over it, key by key. A new `name` replaces the settings of the old one as well."""
+    if not (isinstance(base, dict) and isinstance(overlay, dict)):
+        return overlay
+    if "name" in overlay and overlay["name"] != base.get("name"):
+        return overlay
+    return {key: merged(base[key], overlay[key]) if key in base and key in overlay else {**base, **overlay}[key]
+            for key in {**base, **overlay}}  # fmt: skip
+
+
+def names_in(folder: str) -> list[str]:
+    """The names that the files of a config folder define."""
+    return sorted(path.stem for path in (ROOT / "config" / folder).glob("*.yaml"))
+
+
+def methods_with_rule() -> list[str]:
+    """Every method that a rule trains: the .smk files of `baselines` and `methods`."""
+    return sorted(path.stem.replace("_", "-") for package in PACKAGES for path in (ROOT / package).glob("*.smk"))
+
+
+def newcomers() -> list[str]:
+    """Methods with a rule that no paper's file names: they join every open experiment."""
+    axes = [e["axes"] for name in names_in("papers") for e in _paper_yaml(name)["experiments"].values()]
+    named = {method.partition(":")[0] for axis in axes for method in axis.get("method", [])}
+    return [method for method in methods_with_rule() if method not in named]
+
+
+@dataclass
+class Study:
+    """A scale and the papers it runs."""
+
+    name: str
+    scale: Scale
+    papers: dict[str, Paper]
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every run, once for each experiment that it is for. Equal specifications are one run with one name."""
+        named: dict[tuple[str, str], Spec] = {}
+        cells = []
+        for paper, experiment, values, seed in self._grid():
+            spec = self._spec(paper, values, seed)
+            spec = named.setdefault((paper, spec.digest), spec)
+            cells.append(Cell(spec, experiment.table, values.get("setting", ""), self._stand_ins(paper, spec)))
+        return cells
+
+    @cached_property
+    def _as_published(self) -> dict[str, Paper]:
+        return {paper: _read_paper(paper, {}) for paper in self.papers}
+
+    def _stand_ins(self, paper: str, spec: Spec) -> frozenset[str]:
+        published = self._as_published[paper].axes["dataset"][spec.labels["dataset"]]["data"]["styles"]
+        played = {style: source.partition("[")[0] for style, source in spec.data.styles.items()}
+        return frozenset(style for style, source in played.items() if published.get(style) != source)
+
+    def runs_of(self, paper: str, figure: Figure) -> list[str]:
+        """The runs, of the first seed and in their default form, that a figure is drawn from."""
+        wanted = {axis: set(values) for axis, values in figure.where.items()} | {"variant": {""}}
+        return [
+            spec.run
+            for spec in self.specs.values()
+            if spec.labels["paper"] == paper
+            and spec.seed == self.scale.seeds[0]
+            and spec.run.split("/")[3] == "default"
+            and all(spec.labels.get(axis) in values for axis, values in wanted.items())
+        ]
+
+    def about(self) -> str:
+        """A line for tables and figures: the scale and what it means."""
+        seeds = f"{len(self.scale.seeds)} seed{'s' if len(self.scale.seeds) > 1 else ''}"
+        players = dict.fromkeys(
+            f"{style} is played by {cell.spec.data.styles[style]}" for cell in self.cells for style in sorted(cell.stand_ins)
+        )
+        stand_ins = f" Stand-ins: {'; '.join(players)}." if players else ""
+        return f"Scale {self.name} ({seeds}): {' '.join(self.scale.about.split())}{stand_ins}"
+
+    @property
+    def specs(self) -> dict[str, Spec]:
+        """The runs by name."""
+        return {cell.spec.run: cell.spec for cell in self.cells}
+
+    def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str], int]]:
+        for paper, config in self.papers.items():
+            for experiment in config.experiments.values():
+                axes = dict(experiment.axes)
+                if experiment.open:
+                    axes["method"] = axes["method"] + newcomers()
+                for values in itertools.product(*axes.values()):
+                    point = dict(zip(axes, values, strict=True))
+                    if self.why_left_out(point) is None:
+                        yield from ((paper, experiment, point, seed) for seed in self.scale.seeds)
+
+    def why_left_out(self, point: dict[str, str]) -> str | None:
+        """Why nothing is run at a point of the grid; None if it is run."""
+        reasons = (self.scale.left_out.get(axis, {}).get(value) for axis, value in point.items())
+        return next((reason for reason in reasons if reason), None)
+
+    def _spec(self, paper: str, values: dict[str, str], seed: int) -> Spec:
+        config = self.papers[paper]
+        method, _, variant = values["method"].partition(":")
+        content = merged(config.defaults, {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}})
+        for axis, value in values.items():
+            if axis == "method":
+                for key in (method, value):
+                    content = merged(content, config.axes["method"].get(key, {}))
+            elif axis != "setting":
+                presets = config.axes.get(choose(f"{paper}: axis", axis, config.axes), {})
+                content = merged(content, presets[choose(f"{paper}: axes.{axis}", value, presets)])
+        point = values | {"method": method}
+        for rule in config.rules:
+            if all(point.get(axis) in ([wanted] if isinstance(wanted, str) else wanted) for axis, wanted in rule.when.items()):
+                content = merged(content, rule.set)
+        if "setting" in values:  # over the rules, which say what it is when nothing else is said
+            content = merged(content, {"algorithm": _parsed(values["setting"])})
+        condition = "_".join(value for axis, value in values.items() if axis not in METHOD_AXES)
+        name = variant or values.get("setting", "").replace(";", ",") or "default"
+        labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
+        content |= {
+            "run": f"{paper}/{condition}/{method}/{name}/{seed}",
+            "scale": self.name,
+            "seed": seed,
+            "labels": {"paper": paper, **labels, "method": method, "variant": variant},
+        }
+        return checked(Spec, f"{paper}: {condition} {values['method']}", content)
+
+
+def _parsed(setting: str) -> Overlay:
+    """`lambda=0.5;style_epochs=10` as algorithm settings."""
+    pairs = (part.split("=", 1) for part in setting.split(";") if part)
+    return {key: yaml.safe_load(value) for key, value in pairs}
+
+
+def _paper_yaml(paper: str) -> dict[str, Any]:
+    return read_yaml(ROOT / "config" / "papers" / f"{paper}.yaml")
+
+
+def _read_paper(paper: str, overlay: Overlay) -> Paper:
+    return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay))
+
+
+def load_study(scale: str) -> Study:
+    """Read a scale and its papers from `config/`.
+
+    Raises:
+        common.errors.InputError: there is no such scale or paper, or a file has an unknown key or a value of the wrong type.
+    """
+    choose("scale", scale, names_in("scales"))
+    where = f"config/scales/{scale}.yaml"
+    config = checked(Scale, where, read_yaml(ROOT / where))
+    for paper in config.papers:
+        choose(f"{where}: papers", paper, names_in("papers"))
+    common = {"defaults": config.defaults}
+    papers = {paper: _read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
+    return Study(scale, config, papers)

@@ -1,0 +1,116 @@
+"""Training one run: from its specification to its folder."""
+
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from common.algorithms import algorithm_module
+from common.codehash import code_hash
+from common.files import written
+from common.provenance import peak_memory_mb, provenance
+from common.run_folder import RunFolder
+from common.spec import Spec
+from diptych.assembly import build_algorithm
+from diptych.extraction import features
+from diptych.progress import Progress
+from federation import ClientData, Diverged, Simulation
+from federation.checkpoint import resume, save
+from partitions import Partition, partition
+
+
+def train(
+    spec: Spec, folder: Path, data_root: str, *, workers: int = 1, device: str = "cpu", checkpoint_every: float = 30.0
+) -> str:
+    """Train a run and leave its folder; a run that was stopped goes on from its checkpoint.
+
+    Args:
+        workers: client threads; any number gives the same numbers.
+        checkpoint_every: seconds between checkpoints.
+
+    Returns:
+        The run's status: `ok` or `diverged`.
+    """
+    started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
+    dealt = partition(spec.data, data_root, spec.seed)
+    algorithm = build_algorithm(spec, dealt.classes)
+    clients = (torch.cat(dealt.clients),) if algorithm.pooled else dealt.clients
+    simulation = Simulation(
+        algorithm, ClientData(dealt.images, dealt.labels, clients), spec.training, spec.seed,
+        workers=workers, device=device, progress=progress,
+    )  # fmt: skip
+    code = training_code(str(spec.algorithm.get("name")))
+    checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code}"
+    resumed = resume(checkpoint, simulation, key)
+    if resumed:
+        progress.say(f"goes on after round {simulation.round}")
+    saved = time.monotonic()
+
+    def after_round(simulation: Simulation) -> None:
+        nonlocal saved
+        if time.monotonic() - saved >= checkpoint_every:
+            save(checkpoint, simulation, key)
+            saved = time.monotonic()
+
+    status = "ok"
+    try:
+        simulation.run(after_round)
+    except Diverged as error:
+        status = "diverged"
+        progress.say(str(error))
+    out = RunFolder(folder)
+    out.write_features(features(simulation, dealt) if status == "ok" else {})
+    _write_model(folder / "model.safetensors", simulation)
+    _write_tables(out, simulation, dealt)
+    out.write_provenance(
+        {
+            "status": status,
+            **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
+            "code": code,
+            "spec": spec.digest,
+            "sources": {s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
+                        for s, x in zip(dealt.styles, dealt.sources, strict=True)},
+            "wall_s": round(time.monotonic() - started, 2),
+            "peak_memory_mb": round(peak_memory_mb(), 1),
+            "bytes_up": simulation.channel.total("up"),
+            "bytes_down": simulation.channel.total("down"),
+            "steps": simulation.done,
+            "resumed": resumed,
+        }
+    )  # fmt: skip
+    checkpoint.unlink(missing_ok=True)
+    return status
+
+
+def training_code(algorithm: str) -> str:
+    """The hash of all code that decides the numbers of a run of this algorithm."""
+    return code_hash(
+        "partitions.partition", "diptych.assembly", "federation.simulation", "diptych.extraction", algorithm_module(algorithm)
+    )
+
+
+# ---- what is left behind
+
+
+def _write_model(path: Path, simulation: Simulation) -> None:
+    """`shared/<name>` as on the server, `clients/<name>` with a leading client axis."""
+    tensors = {f"shared/{name}": tensor for name, tensor in simulation.server.tensors.items()}
+    tensors |= {f"clients/{name}": tensor for name, tensor in simulation.population.storage.items()}
+    with written(path) as part:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
+
+
+def _write_tables(out: RunFolder, simulation: Simulation, dealt: Partition) -> None:
+    out.write_table("history.csv", simulation.history, ["round", "client", "stage", "phase", "update", "steps", "loss"])
+    traffic = [
+        {"round": round, "client": client, "direction": direction, "name": name, "bytes": size}
+        for (round, client, direction, name), size in simulation.channel.traffic.items()
+    ]
+    out.write_table("traffic.csv", traffic, ["round", "client", "direction", "name", "bytes"])
+    counts = [
+        {"client": client, "style": dealt.styles[dealt.client_styles[client]], "class": c, "images": int(n)}
+        for client, row in enumerate(dealt.class_counts())
+        for c, n in enumerate(row)
+    ]
+    out.write_table("partition.csv", counts, ["client", "style", "class", "images"])

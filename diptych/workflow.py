@@ -1,0 +1,114 @@
+"""What the Snakefile needs: the study, and the names of files. Imports no torch."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from snakemake.exceptions import WorkflowError
+
+from common.algorithms import algorithm_modules
+from common.codehash import code_hash
+from common.errors import InputError, choose
+from common.spec import Spec
+from diptych.study import Study, load_study
+
+SETTINGS = {"scale": "digits", "data": "", "gpus": 0}
+"""What `--config` takes, and the defaults."""
+RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
+"""The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
+TRAINING_CODE = ("partitions.partition", "diptych.assembly", "federation.simulation", "diptych.extraction")
+FIGURE_FORMATS = ("png", "pdf", "svg")
+
+
+class Workflow:
+    """The runs, tables and figures of one scale, as files below `results/<scale>`."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Read the settings given by `--config`; what is wrong with them ends Snakemake with one sentence."""
+        try:
+            for key in config:
+                choose("--config", key, SETTINGS)
+            self.scale = str(config.get("scale", SETTINGS["scale"]))
+            self.study: Study = load_study(self.scale)
+            self.specs: dict[str, Spec] = self.study.specs
+        except InputError as error:
+            raise WorkflowError(str(error)) from error
+        self.gpus = int(config.get("gpus", 0))
+        self.data = str(config.get("data") or os.environ.get("DIPTYCH_DATA") or "data")
+        self.results = f"results/{self.scale}"
+
+    # ---- runs
+
+    def run(self, method: str) -> dict[str, str]:
+        """What the rule that trains `method` puts out."""
+        folder = f"{self.results}/runs/{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}"
+        return {key: f"{folder}/{file}" for key, file in RUN_FILES.items()}
+
+    def log(self, method: str) -> str:
+        """Where that rule logs."""
+        return f"{self.results}/logs/{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}.log"
+
+    def code(self, method: str) -> dict[str, str]:
+        """A parameter that changes with the code that trains `method`, so that only its runs are made again."""
+        return {"code": code_hash(*TRAINING_CODE, algorithm_modules()[method])}
+
+    def digest(self, wildcards: Any, output: Any) -> str:
+        """A parameter that changes with the run's specification."""
+        name = str(Path(output.spec).parent.relative_to(f"{self.results}/runs"))
+        return self.specs[name].digest if name in self.specs else "unknown"
+
+    def run_name(self, wildcards: Any, output: Any) -> str:
+        """The name of the run whose files these are."""
+        return str(Path(output.spec).parent.relative_to(f"{self.results}/runs"))
+
+    def folders(self, wildcards: Any) -> list[str]:
+        """The folders of all runs of a paper's method."""
+        wanted = f"{wildcards.paper}/", f"/{wildcards.method}/"
+        return [f"{self.results}/runs/{name}" for name in self.specs if name.startswith(wanted[0]) and wanted[1] in name]
+
+    def finished(self, folders: list[str]) -> list[str]:
+        """The files that say that these runs are finished."""
+        return [f"{folder}/{RUN_FILES[key]}" for folder in folders for key in ("provenance", "features")]
+
+    def cells(self) -> list[str]:
+        """A parameter that changes with what the runs are for."""
+        return [f"{cell.spec.run} {cell.table} {cell.setting} {sorted(cell.stand_ins)}" for cell in self.study.cells]
+
+    # ---- what comes out
+
+    def records(self) -> list[str]:
+        """The records of every method of every paper."""
+        methods = dict.fromkeys(tuple(name.split("/")[i] for i in (0, 2)) for name in self.specs)
+        return [f"{self.results}/records/{paper}/{method}.csv" for paper, method in methods]
+
+    def tables(self) -> list[str]:
+        """Every table in Markdown; CSV and LaTeX come with it."""
+        papers = self.study.papers.items()
+        return [f"{self.results}/tables/{paper}-{table}.md" for paper, config in papers for table in config.tables]
+
+    def claims(self) -> list[str]:
+        """The claims of every paper."""
+        return [f"{self.results}/claims/{paper}.md" for paper in self.study.papers]
+
+    def figure_names(self) -> list[str]:
+        """Every figure."""
+        return [f"{paper}-{name}" for paper, config in self.study.papers.items() for name in config.figures]
+
+    def figures(self, name: str | None = None) -> list[str]:
+        """Every figure, or one, in every format."""
+        names = self.figure_names() if name is None else [name]
+        return [f"{self.results}/figures/{figure}.{form}" for figure in names for form in FIGURE_FORMATS]
+
+    def figure_data(self, wildcards: Any) -> str:
+        """What a figure is drawn from."""
+        kind = self._figure(wildcards.figure).data
+        return f"{self.results}/records.csv" if kind == "records" else f"{self.results}/figures/data/{wildcards.figure}.{kind}.csv"
+
+    def figure_folders(self, wildcards: Any) -> list[str]:
+        """The folders of the runs that a figure is drawn from."""
+        paper = wildcards.figure.partition("-")[0]
+        return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
+
+    def _figure(self, name: str) -> Any:
+        paper, _, figure = name.partition("-")
+        return self.study.papers[paper].figures[figure]

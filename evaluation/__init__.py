@@ -1,0 +1,32 @@
+"""Arrays in, records out. An evaluation reads a run's folder, and so works on the runs of any program.
+
+Each takes the folder and its settings and returns records: the columns it knows, the rest is the run's.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from common.run_folder import RunFolder
+from evaluation.clusters import style_clusters, style_map
+from evaluation.costs import budget, communication
+from evaluation.data import class_counts, class_entropy, sources
+from evaluation.linear import linear_probe
+
+Record = dict[str, Any]
+
+EVALUATIONS: dict[str, Callable[..., Iterable[Record]]] = {
+    "linear-probe": linear_probe,
+    "style-clusters": style_clusters,
+    "class-entropy": class_entropy,
+    "communication": communication,
+    "budget": budget,
+    "sources": sources,
+}
+
+EXTRACTS: dict[str, tuple[Callable[[RunFolder], list[Record]], list[str]]] = {
+    "style-map": (style_map, ["client", "style", "x", "y"]),
+    "class-counts": (class_counts, ["client", "style", "class", "images"]),
+}
+"""What figures are drawn from besides records: a function of a run, and the columns of what it returns."""
+
+__all__ = ["EVALUATIONS", "EXTRACTS", "Record"]

@@ -1,0 +1,41 @@
+"""What the data of a run are: its sources, and how evenly classes are dealt."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from common.run_folder import RunFolder
+
+
+def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Entropy of a client's class proportions in nats, the mean over clients; the ceiling is all classes alike."""
+    counts: dict[str, list[int]] = defaultdict(list)
+    for row in run.table("partition.csv"):
+        counts[row["client"]].append(int(row["images"]))
+    if not counts:
+        return
+    shares = np.array(list(counts.values()), dtype=float)
+    shares /= shares.sum(axis=1, keepdims=True)
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    for value, control in ((-(shares * logs).sum(axis=1).mean(), ""), (np.log(shares.shape[1]), "ceiling")):
+        yield {
+            "kind": "result", "style": "all", "metric": "class_entropy", "unit": "nats", "aggregate": "none",
+            "value": float(value), "control": control,
+        }  # fmt: skip
+
+
+def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Images (training and test) of the source of each style, and its classes."""
+    for style, source in run.provenance.get("sources", {}).items():
+        for metric in ("images", "classes"):
+            yield {
+                "kind": "dataset", "style": style, "metric": metric, "unit": "count", "aggregate": "none",
+                "value": source[metric],
+            }  # fmt: skip
+
+
+def class_counts(run: RunFolder) -> list[dict[str, Any]]:
+    """Training images by client, style and class: the run's partition."""
+    return [dict(row) for row in run.table("partition.csv")]

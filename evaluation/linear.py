@@ -1,0 +1,122 @@
+"""FedStyle's linear evaluation: what the shared model's features are worth for every style, and a client's own for it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from common.keys import random_key
+from common.run_folder import RunFolder
+from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
+
+Arrays = dict[str, np.ndarray]
+
+
+def linear_probe(run: RunFolder, *, epochs: int = 200, batch_size: int = 2048, lr: float = 3e-3) -> Iterator[dict[str, Any]]:
+    """Top-1 accuracy of linear classifiers on frozen features (FedStyle, Sec. Evaluations).
+
+    Generalisation: one classifier per style on the shared model's features of all its training images. Personalisation:
+    one per client on its own model's features of its own images, tested on all test images of its style; the mean over
+    a style's clients is the cell of the table. Where there are style features, Eq. 4 is used: with the generator
+    trained along (as published), with it frozen (`frozen-generator`), and without it (`content-only`).
+
+    Beside each: the same on the untrained model and on shuffled labels, as floors.
+    """
+    settings = ProbeSettings(epochs, batch_size, lr)
+    yield from _generalisation(run, settings)
+    yield from _personalisation(run, settings)
+
+
+def _record(protocol: str, style: str, value: float, **more: str) -> dict[str, Any]:
+    return {
+        "kind": "result", "style": style, "protocol": protocol, "metric": "accuracy", "unit": "fraction",
+        "aggregate": "none", "value": value, **more,
+    }  # fmt: skip
+
+
+def _seed(run: RunFolder, what: str) -> int:
+    return random_key(run.spec.seed, "probe", what)
+
+
+def _shuffled(labels: Tensor, seed: int) -> Tensor:
+    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+
+
+def _classes(arrays: Arrays) -> int:
+    return 1 + max(int(rows.max()) for key, rows in arrays.items() if key.startswith("labels/"))
+
+
+def _tensors(arrays: Arrays, *keys: str) -> Tensor:
+    return torch.stack([torch.from_numpy(arrays[key]) for key in keys])
+
+
+def _generalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[str, Any]]:
+    arrays = run.features
+    for style in (key.split("/")[1] for key in arrays if key.startswith("shared/") and key.endswith("/test/features")):
+        y, y_test = (torch.from_numpy(arrays[f"labels/{style}/{part}"]) for part in ("train", "test"))
+        probes = {"": ("shared", y), "shuffled-labels": ("shared", _shuffled(y, _seed(run, style)))}
+        if f"initial/{style}/test/features" in arrays:
+            probes["untrained"] = ("initial", y)
+        accuracy = probe_accuracy(
+            (_tensors(arrays, *(f"{which}/{style}/train/features" for which, _ in probes.values())),
+             torch.stack([labels for _, labels in probes.values()])),
+            (_tensors(arrays, *(f"{which}/{style}/test/features" for which, _ in probes.values())),
+             y_test.expand(len(probes), -1)),
+            _classes(arrays), settings, _seed(run, style),
+        )  # fmt: skip
+        for control, value in zip(probes, accuracy.tolist(), strict=True):
+            yield _record("generalization", style, value, control=control)
+
+
+def _personalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[str, Any]]:
+    arrays = run.features
+    clients = sorted(int(key.split("/")[1]) for key in arrays if key.startswith("client/") and key.endswith("/positions"))
+    for style in dict.fromkeys(str(arrays[f"client/{k}/style"]) for k in clients):
+        members = [k for k in clients if str(arrays[f"client/{k}/style"]) == style]
+        for (variant, control), accuracy in _style_probes(run, style, members, settings).items():
+            more = {"variant": variant, "control": control}
+            yield _record("personalization", style, float(accuracy.mean()), **more)
+            for k, value in zip(members, accuracy.tolist(), strict=True):
+                yield _record("personalization", style, value, client=f"client-{k}", **more)
+
+
+def _style_probes(run: RunFolder, style: str, members: list[int], settings: ProbeSettings) -> dict[tuple[str, str], Tensor]:
+    """Accuracy of the style's clients (clients,) by (variant, control)."""
+    arrays, seed = run.features, _seed(run, f"clients of {style}")
+    y_style, y_test = (torch.from_numpy(arrays[f"labels/{style}/{part}"]) for part in ("train", "test"))
+    positions = [torch.from_numpy(arrays[f"client/{k}/positions"]) for k in members]
+    y = torch.stack([y_style[p] for p in positions])
+
+    def fit(x: Tensor, x_test: Tensor, labels: Tensor, stylised: Stylised | None = None) -> Tensor:
+        """Accuracy (groups, clients) for groups of as many probes as there are clients."""
+        train, test = (x, labels), (x_test, y_test.expand(len(x), -1))
+        return probe_accuracy(train, test, _classes(arrays), settings, seed, stylised).unflatten(0, (-1, len(members)))
+
+    x, x_test = (_tensors(arrays, *(f"client/{k}/{part}/features" for k in members)) for part in ("train", "test"))
+    groups = {"": (x, x_test, y), "shuffled-labels": (x, x_test, torch.stack([_shuffled(row, seed) for row in y]))}
+    if f"initial/{style}/train/features" in arrays:
+        initial, initial_test = (torch.from_numpy(arrays[f"initial/{style}/{part}/features"]) for part in ("train", "test"))
+        groups["untrained"] = (torch.stack([initial[p] for p in positions]), initial_test.expand_as(x_test), y)
+    plain = dict(zip(groups, fit(*(torch.cat(parts) for parts in zip(*groups.values(), strict=True))), strict=True))
+    if f"client/{members[0]}/train/style" not in arrays:
+        return {("", control): accuracy for control, accuracy in plain.items()}
+    h_s, h_s_test = (_tensors(arrays, *(f"client/{k}/{part}/style" for k in members)) for part in ("train", "test"))
+    generator = _generator(run, members)
+    return {
+        ("", ""): fit(x, x_test, y, Stylised(h_s, h_s_test, generator, trained=True))[0],
+        ("frozen-generator", ""): fit(x, x_test, y, Stylised(h_s, h_s_test, generator, trained=False))[0],
+        ("content-only", ""): plain.pop(""),
+        **{("", control): accuracy for control, accuracy in plain.items()},
+    }
+
+
+def _generator(run: RunFolder, members: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """G of these clients, from the run's model: `clients/generator.{0,2}.{weight,bias}`."""
+    with safe_open(run.path / "model.safetensors", framework="pt") as model:
+        w1, b1, w2, b2 = (
+            model.get_tensor(f"clients/generator.{layer}.{kind}")[members] for layer in (0, 2) for kind in ("weight", "bias")
+        )
+    return w1, b1, w2, b2

@@ -1,0 +1,88 @@
+"""Linear probes, trained side by side: the first axis of every array is the probe."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from common.optimisers import State, step
+from common.spec import OptimiserSettings
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """The protocol of FedU's public code, which FedStyle follows: Adam, a fixed number of epochs, no shuffling.
+
+    Nothing is chosen by looking at test accuracy; the last epoch counts.
+    """
+
+    epochs: int = 200
+    batch_size: int = 2048
+    lr: float = 3e-3
+
+
+@dataclass(frozen=True)
+class Stylised:
+    """What Eq. 4 of FedStyle adds to a probe: h = h_c + G([h_c, h_s]).
+
+    Attributes:
+        train, test: style features h_s (probes, images, dimensions).
+        generator: G's two layers, weights and biases with a leading probe axis: W1, b1, W2, b2.
+        trained: whether G is optimised along with the classifier, as in the paper, or frozen.
+    """
+
+    train: Tensor
+    test: Tensor
+    generator: tuple[Tensor, Tensor, Tensor, Tensor]
+    trained: bool
+
+
+def _combined(content: Tensor, style: Tensor, generator: list[Tensor]) -> Tensor:
+    w1, b1, w2, b2 = generator
+    hidden = F.relu(torch.baddbmm(b1[:, None], torch.cat([content, style], dim=2), w1.mT))
+    return content + torch.baddbmm(b2[:, None], hidden, w2.mT)
+
+
+def probe_accuracy(
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    classes: int,
+    settings: ProbeSettings,
+    seed: int,
+    stylised: Stylised | None = None,
+) -> Tensor:
+    """Fit a linear classifier per probe on frozen features, and score it.
+
+    Args:
+        train, test: features (probes, images, dimensions) and labels (probes, images).
+        seed: of the classifiers' initial weights.
+
+    Returns:
+        Top-1 accuracy on the test images, (probes,), in [0, 1].
+    """
+    (x, y), (x_test, y_test) = train, test
+    generator = torch.Generator().manual_seed(seed)
+    bound = x.shape[2] ** -0.5  # torch.nn.Linear's initialisation
+    weight = torch.empty(len(x), classes, x.shape[2]).uniform_(-bound, bound, generator=generator)
+    bias = torch.empty(len(x), 1, classes).uniform_(-bound, bound, generator=generator)
+    head = [weight.requires_grad_(), bias.requires_grad_()]
+    style_map = [t.clone().requires_grad_(stylised.trained) for t in stylised.generator] if stylised else []
+
+    def logits(features: Tensor, style: Tensor | None) -> Tensor:
+        if style is not None:
+            features = _combined(features, style, style_map)
+        return torch.baddbmm(head[1], features, head[0].mT)
+
+    optimiser, state = OptimiserSettings(name="adam", lr=settings.lr), State()
+    trained = [t for t in head + style_map if t.requires_grad]
+    for _ in range(settings.epochs):
+        for start in range(0, x.shape[1], settings.batch_size):
+            rows = slice(start, start + settings.batch_size)
+            out = logits(x[:, rows], stylised.train[:, rows] if stylised else None)
+            # the sum over probes of each probe's mean loss, so that no probe feels another
+            loss = F.cross_entropy(out.flatten(0, 1), y[:, rows].flatten(), reduction="sum") / out.shape[1]
+            step(optimiser, trained, list(torch.autograd.grad(loss, trained)), state)
+    with torch.no_grad():
+        right = logits(x_test, stylised.test if stylised else None).argmax(dim=2) == y_test
+    return right.double().mean(dim=1)

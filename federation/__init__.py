@@ -1,0 +1,32 @@
+"""The engine: clients as a tensor axis, rounds, the channel, checkpoints. Knows no paper and no data set."""
+
+from common.settings import settings
+from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, sq_distance
+from federation.channel import Channel, Message
+from federation.data import ClientData
+from federation.functional import call_with
+from federation.names import Names, batch_norm, everything, names, nothing
+from federation.models import twins
+from federation.simulation import Diverged, Simulation
+
+__all__ = [
+    "Algorithm",
+    "Batch",
+    "Channel",
+    "ClientData",
+    "Diverged",
+    "Message",
+    "Names",
+    "Objective",
+    "Phase",
+    "Simulation",
+    "Update",
+    "batch_norm",
+    "call_with",
+    "everything",
+    "names",
+    "nothing",
+    "settings",
+    "sq_distance",
+    "twins",
+]

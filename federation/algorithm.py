@@ -1,0 +1,131 @@
+"""How a federated algorithm is written down: what is shared, and what a client does between two aggregations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from common.settings import settings
+from federation.names import Names, everything
+
+Batch = dict[str, Any]  # tensors, or tuples of tensors, whose first axis is the sample
+Draw = Callable[[Tensor, Tensor, torch.Generator], Batch]
+
+class Objective(Protocol):
+    """What one client minimises on one batch; see the package `objectives`."""
+
+    def model(self) -> nn.Module:
+        """A freshly initialised model with a part called `encoder`."""
+
+    def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
+        """A batch from images and labels; all that is random about it comes from `generator`."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The scalar loss: a pure function of tensors, so that `torch.func.vmap` can map it over clients."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """One gradient step on the tensors in `which`.
+
+    Attributes:
+        which: the parameters that move; all others are constants to this step.
+        loss: (client's model, batch) -> scalar. `model.received` holds what the server sent this round.
+        every: the step is taken after each `every`-th batch.
+        lr_factor: multiplies the learning rate.
+    """
+
+    which: Names
+    loss: Callable[[Any, Batch], Tensor]
+    every: int = 1
+    lr_factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Updates taken in order on each batch, for a number of passes over the client's data.
+
+    Attributes:
+        epochs: passes, may be fractional; None means the run's `local_epochs`.
+        draw: how a batch is made, if not as the algorithm's `draw`.
+    """
+
+    updates: list[Update]
+    epochs: float | None = None
+    draw: Draw | None = None
+
+
+@settings
+class Algorithm:
+    """Base of all algorithms; on its own it is FedAvg (McMahan et al. 2017, Algorithm 1).
+
+    A subclass states its differences. It is frozen: all state is in the clients' models and the server's tensors.
+    """
+
+    objective: Any
+
+    shared: ClassVar[Names] = everything
+    """What a client sends, and the server averages and sends back."""
+    pooled: ClassVar[bool] = False
+    """Train one client on everybody's data."""
+
+    @property
+    def installed(self) -> Names:
+        """What it receives a client puts into its own model; the rest it only refers to as `model.received`."""
+        return everything
+
+    def model(self) -> Any:
+        """What one client holds. All clients start from the same initial tensors."""
+        return self.objective.model()
+
+    def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
+        """A batch from images and labels."""
+        return self.objective.draw(x, y, generator)
+
+    def loss(self, model: Any, batch: Batch) -> Tensor:
+        """The objective's loss."""
+        return self.objective.loss(model, batch)
+
+    def updates(self) -> list[Update]:
+        """The steps taken on each batch of a round."""
+        return [Update(everything, self.loss)]
+
+    def phases(self) -> list[Phase]:
+        """The local work of one round."""
+        return [Phase(self.updates())]
+
+    def prologue(self) -> list[Phase]:
+        """Local work of every client before the first round."""
+        return []
+
+    def epilogue(self) -> list[Phase]:
+        """Local work of every client on the final shared tensors, after the last round."""
+        return []
+
+    def constants(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """Per-sample tensors that stay fixed once the prologue is over; they are added to every batch."""
+        return {}
+
+    def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """Features of images under the shared model: `features` (batch, dimensions)."""
+        return {"features": model.encoder(x)}
+
+    def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """Features of images under a client's own model."""
+        return self.generalised(model, x)
+
+
+def sq_distance(model: nn.Module, reference: nn.Module) -> Tensor:
+    """‖model − reference‖², summed over all parameters; no gradient reaches `reference`.
+
+    Raises:
+        ValueError: the two do not hold the same parameters, so that a part of the distance would silently be missing.
+    """
+    ours, theirs = dict(model.named_parameters()), dict(reference.named_parameters())
+    if not ours or ours.keys() != theirs.keys():
+        raise ValueError(f"these parameters have no partner: {sorted(ours.keys() ^ theirs.keys()) or 'all'}")
+    return torch.stack([(p - theirs[name].detach()).square().sum() for name, p in ours.items()]).sum()

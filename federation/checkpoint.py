@@ -1,0 +1,25 @@
+"""Checkpoints: written whole or not at all, and resumed exactly."""
+
+from pathlib import Path
+
+import torch
+
+from common.files import written
+from federation.simulation import Simulation
+
+
+def save(path: Path, simulation: Simulation, key: str) -> None:
+    """Write the simulation's state; `key` says which specification and code it belongs to."""
+    with written(path) as part:
+        torch.save({"key": key, "state": simulation.state()}, part)
+
+
+def resume(path: Path, simulation: Simulation, key: str) -> bool:
+    """Load the state saved at `path` and return True; False if there is none or it belongs to another `key`."""
+    if not path.exists():
+        return False
+    saved = torch.load(path, weights_only=True)
+    if saved["key"] != key:
+        return False
+    simulation.load(saved["state"])
+    return True

@@ -1,0 +1,50 @@
+"""The clients' data: one tensor of images for everybody, and each client's indices into it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ClientData:
+    """Images and labels of all clients, stored once.
+
+    Attributes:
+        images: (images, channels, height, width), bytes in 0..255 or whatever the objective's `draw` expects.
+        labels: (images,) class indices.
+        clients: for each client, the indices of its training images; an image may occur more than once.
+    """
+
+    images: Tensor
+    labels: Tensor
+    clients: tuple[Tensor, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of training images of each client."""
+        return [len(indices) for indices in self.clients]
+
+
+def as_float(images: Tensor) -> Tensor:
+    """Bytes in 0..255 as floats in [0, 1]; floats as they are."""
+    return images.float().div_(255) if images.dtype == torch.uint8 else images
+
+
+def steps_of(size: int, batch_size: int, epochs: float) -> int:
+    """Batches in `epochs` passes over `size` samples, at least one unless `epochs` is 0.
+
+    A pass drops its last partial batch, unless the client has less than one full batch.
+    """
+    return max(1, round(epochs * max(1, size // batch_size))) if epochs else 0
+
+
+def batches(size: int, batch_size: int, steps: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """`steps` batches of positions in 0..size-1, reshuffled at each pass."""
+    per_pass = max(1, size // batch_size)
+    for step in range(steps):
+        if step % per_pass == 0:
+            order = torch.randperm(size, generator=generator)
+        start = step % per_pass * batch_size
+        yield order[start : start + batch_size]

@@ -1,0 +1,65 @@
+"""Partial federation: predicates over the names of a model's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+@dataclass(frozen=True)
+class Names:
+    """A set of tensor names, told by the name and the module that owns the tensor. Combine with |, & and ~."""
+
+    contains: Callable[[str, nn.Module], bool]
+
+    def __or__(self, other: Names) -> Names:
+        return Names(lambda name, owner: self.contains(name, owner) or other.contains(name, owner))
+
+    def __and__(self, other: Names) -> Names:
+        return Names(lambda name, owner: self.contains(name, owner) and other.contains(name, owner))
+
+    def __invert__(self) -> Names:
+        return Names(lambda name, owner: not self.contains(name, owner))
+
+
+everything = Names(lambda name, owner: True)
+nothing = ~everything
+batch_norm = Names(lambda name, owner: isinstance(owner, _BatchNorm))
+
+
+def names(*paths: str) -> Names:
+    """The tensors at or below these module paths: `names("w", "encoder.conv1")`."""
+    return Names(lambda name, owner: any(name == path or name.startswith(f"{path}.") for path in paths))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of a model: its dotted name, the module that owns it, and what it is."""
+
+    name: str
+    owner: nn.Module
+    tensor: Tensor
+    is_parameter: bool
+
+    @property
+    def leaf(self) -> str:
+        """The tensor's attribute name in its owner."""
+        return self.name.rpartition(".")[2]
+
+
+def entries(model: nn.Module) -> Iterator[Entry]:
+    """Every parameter and buffer of `model`, module by module; a module reached twice counts once."""
+    for path, owner in model.named_modules():
+        prefix = f"{path}." if path else ""
+        for leaf, parameter in owner.named_parameters(recurse=False):
+            yield Entry(prefix + leaf, owner, parameter, True)
+        for leaf, buffer in owner.named_buffers(recurse=False):
+            yield Entry(prefix + leaf, owner, buffer, False)
+
+
+def selected(model: nn.Module, which: Names) -> list[Entry]:
+    """The entries of `model` that `which` contains."""
+    return [entry for entry in entries(model) if which.contains(entry.name, entry.owner)]

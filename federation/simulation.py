@@ -1,0 +1,281 @@
+"""The engine: runs an algorithm over its clients, round by round."""
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from common.keys import random_key
+from common.optimisers import State, step
+from common.spec import TrainingSettings
+from federation.algorithm import Algorithm, Batch, Phase, Update
+from federation.channel import Channel, Message
+from federation.data import ClientData, as_float, batches, steps_of
+from federation.names import selected
+from federation.population import Population
+from federation.server import Server
+
+
+class Diverged(RuntimeError):
+    """A client's loss is no longer a finite number."""
+
+    def __init__(self, round: int, client: int, loss: float) -> None:
+        super().__init__(f"diverged: the loss of client {client} is {loss} in round {round}; try a lower learning rate")
+
+
+def schedule(seed: int, rounds: int, clients: int, participation: float) -> list[list[int]]:
+    """The clients sampled in each round, without replacement; a function of its arguments, so all methods share it."""
+    count = max(1, math.floor(participation * clients + 1e-9))
+    generators = (_generator(seed, "sampling", number) for number in range(1, rounds + 1))
+    return [sorted(torch.randperm(clients, generator=g)[:count].tolist()) for g in generators]
+
+
+def _generator(*key: int | str) -> torch.Generator:
+    return torch.Generator().manual_seed(random_key(*key))
+
+
+def initial_model(algorithm: Algorithm, seed: int) -> nn.Module:
+    """The algorithm's model with initial tensors that depend on `seed` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(random_key(seed, "initial model"))
+        return algorithm.model()
+
+
+class Simulation:
+    """One federated training.
+
+    Args:
+        workers: client threads, each with one torch thread; any number gives the same weights. With 1, clients train
+            one after the other.
+        listeners: called with every message that crosses the channel.
+        progress: called after each client step with (round, steps done, steps in all).
+
+    Attributes:
+        round: the last finished round; 0 once the prologue is over, -1 before.
+        history: one row per round, client, phase and update: the number of steps and their mean loss.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        data: ClientData,
+        settings: TrainingSettings,
+        seed: int,
+        *,
+        workers: int = 1,
+        device: str = "cpu",
+        listeners: Iterable[Callable[[Message], None]] = (),
+        progress: Callable[[int, int, int], None] = lambda round, done, total: None,
+    ) -> None:
+        self.algorithm, self.settings, self.seed, self.workers = algorithm, settings, seed, workers
+        self.device_type = torch.device(device).type
+        self.data = ClientData(data.images.to(device), data.labels.to(device), data.clients)
+        self.template = initial_model(algorithm, seed).to(device)
+        self.population = Population(self.template, len(data.clients), channels_last=settings.channels_last)
+        self.channel = Channel(listeners)
+        self.shared = self._travelling()
+        shared = {entry.name: entry.tensor.detach().clone() for entry in self.shared}
+        parameters = {entry.name for entry in self.shared if entry.is_parameter}
+        self.server = Server(shared, parameters, settings.server)
+        self.installed = {e.name for e in selected(self.template, algorithm.installed)}
+        self.received = self._empty_reference()
+        self.received_entries = {entry.name: entry for entry in selected(self.received, algorithm.shared)}
+        self.constants: list[dict[str, Tensor]] = [{} for _ in data.clients]
+        self.optimiser_states: dict[str, State] = {}
+        self.history: list[dict[str, Any]] = []
+        self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
+        self.round = -1
+        self.progress, self.done, self.total = progress, 0, self._count_steps()
+
+    # ---- what travels
+
+    def _travelling(self) -> list[Any]:
+        """Shared parameters, and shared buffers if the policy lets them travel. Counters (integers) never do."""
+        return [
+            entry
+            for entry in selected(self.template, self.algorithm.shared)
+            if entry.tensor.is_floating_point() and (entry.is_parameter or self.settings.buffers == "shared")
+        ]
+
+    def _empty_reference(self) -> nn.Module:
+        """A model whose tensors are only what the server sends; what never travels is not there to be referred to."""
+        reference = copy.deepcopy(self.template)
+        for entry in selected(reference, ~self.algorithm.shared):
+            if entry.is_parameter:
+                entry.owner.register_parameter(entry.leaf, None)
+            else:
+                entry.owner.register_buffer(entry.leaf, None)
+        for member in self.population.members:  # past nn.Module's registry: a reference is no part of the client's model
+            member.__dict__["received"] = reference
+        return reference
+
+    def _broadcast(self, round: int, clients: list[int]) -> None:
+        payload = self.channel.down(round, clients, self.server.tensors)
+        self.population.install(clients, {name: t for name, t in payload.items() if name in self.installed})
+        for name, tensor in payload.items():
+            entry = self.received_entries[name]
+            value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor
+            setattr(entry.owner, entry.leaf, value)
+
+    def shared_model(self) -> nn.Module:
+        """The model of a client that has just joined: initial tensors, then what the server shares."""
+        model = copy.deepcopy(self.template)
+        with torch.no_grad():
+            for entry in self.shared:
+                target = model.get_parameter(entry.name) if entry.is_parameter else model.get_buffer(entry.name)
+                target.copy_(self.server.tensors[entry.name])
+        return model
+
+    # ---- the rounds
+
+    def run(self, after_round: Callable[["Simulation"], None] = lambda simulation: None) -> None:
+        """Train from wherever this simulation stands to the end.
+
+        Args:
+            after_round: called after the prologue and after every round, for instance to write a checkpoint.
+
+        Raises:
+            Diverged: a client's loss is not finite.
+        """
+        everyone = list(range(len(self.data.clients)))
+        if self.round < 0:
+            self._train(0, everyone, self.algorithm.prologue(), "prologue")
+            self.round = 0
+            after_round(self)
+        self.constants = [self._constants(client) for client in everyone]
+        while self.round < self.settings.rounds:
+            self._communication_round(self.round + 1, self.schedule[self.round])
+            self.round += 1
+            after_round(self)
+        if epilogue := self.algorithm.epilogue():
+            last = self.settings.rounds + 1
+            self._broadcast(last, everyone)
+            self._train(last, everyone, epilogue, "epilogue")
+
+    def _communication_round(self, round: int, chosen: list[int]) -> None:
+        names = [entry.name for entry in self.shared]
+        if names:
+            self._broadcast(round, chosen)
+        self._train(round, chosen, self.algorithm.phases(), "round")
+        if names:
+            uploads = self.channel.up(round, chosen, self.population.rows(chosen, names))
+            self.server.aggregate(uploads, [self.data.sizes[client] for client in chosen])
+
+    def _constants(self, client: int) -> dict[str, Tensor]:
+        model, images = self.population.members[client], self.data.images[self.data.clients[client]]
+        with torch.no_grad():
+            parts = [self.algorithm.constants(model, self._images(chunk)) for chunk in images.split(256)]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    # ---- local work
+
+    def _train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
+        """Each client works through the phases; the order of clients does not matter."""
+
+        def work(client: int) -> list[dict[str, Any]]:
+            try:
+                return [
+                    row
+                    for number, phase in enumerate(phases)
+                    for row in self._phase(round, client, number, phase, stage)
+                ]
+            except Exception as error:
+                error.add_note(f"while training client {client} in round {round}")
+                raise
+
+        if not phases:
+            return
+        if self.workers > 1 and len(clients) > 1:
+            with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                rows = list(pool.map(work, clients))
+        else:
+            rows = [work(client) for client in clients]
+        self.history += [row for client_rows in rows for row in client_rows]
+
+    def _phase(self, round: int, client: int, number: int, phase: Phase, stage: str) -> list[dict[str, Any]]:
+        model, indices = self.population.members[client], self.data.clients[client]
+        leaves = [self._leaves(model, update) for update in phase.updates]
+        states = [self._optimiser_state(stage, client, number, u) for u in range(len(phase.updates))]
+        losses: list[list[Tensor]] = [[] for _ in phase.updates]
+        draws = _generator(self.seed, "draw", stage, round, client, number)
+        order = _generator(self.seed, "batches", stage, round, client, number)
+        steps = self._steps(client, phase)
+        for n, positions in enumerate(batches(len(indices), self.settings.batch_size, steps, order), start=1):
+            batch = self._batch(phase, client, indices[positions], positions, draws)
+            for u, update in enumerate(phase.updates):
+                if n % update.every == 0:
+                    losses[u].append(self._step(update, model, batch, leaves[u], states[u]))
+            self.done += 1
+            self.progress(round, self.done, self.total)
+        means = [torch.stack(taken).mean().item() if taken else 0.0 for taken in losses]
+        for mean in means:
+            if not math.isfinite(mean):
+                raise Diverged(round, client, mean)
+        return [
+            {"round": round, "client": client, "stage": stage, "phase": number, "update": u,
+             "steps": len(losses[u]), "loss": mean}
+            for u, mean in enumerate(means)
+        ]  # fmt: skip
+
+    def _batch(self, phase: Phase, client: int, images: Tensor, positions: Tensor, draws: torch.Generator) -> Batch:
+        draw = phase.draw or self.algorithm.draw
+        batch = draw(self._images(self.data.images[images]), self.data.labels[images], draws)
+        return batch | {name: rows[positions] for name, rows in self.constants[client].items()}
+
+    def _images(self, images: Tensor) -> Tensor:
+        images = as_float(images)
+        return images.contiguous(memory_format=torch.channels_last) if self.settings.channels_last else images
+
+    def _step(self, update: Update, model: nn.Module, batch: Batch, leaves: list[Tensor], state: State) -> Tensor:
+        with torch.autocast(self.device_type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+            loss = update.loss(model, batch)
+        step(self.settings.optimiser, leaves, list(torch.autograd.grad(loss, leaves)), state, update.lr_factor)
+        return loss.detach()
+
+    @staticmethod
+    def _leaves(model: nn.Module, update: Update) -> list[Tensor]:
+        leaves = [entry.tensor for entry in selected(model, update.which) if entry.is_parameter]
+        if not leaves:
+            raise ValueError("an update names no parameter of the model, so it would train nothing")
+        return leaves
+
+    def _optimiser_state(self, stage: str, client: int, phase: int, update: int) -> State:
+        if self.settings.optimiser_state == "round":
+            return {}
+        return self.optimiser_states.setdefault(f"{stage}/{client}/{phase}/{update}", {})
+
+    def _steps(self, client: int, phase: Phase) -> int:
+        epochs = self.settings.local_epochs if phase.epochs is None else phase.epochs
+        return steps_of(self.data.sizes[client], self.settings.batch_size, epochs)
+
+    def _count_steps(self) -> int:
+        everyone = range(len(self.data.clients))
+        rounds = [c for chosen in self.schedule for c in chosen]
+        work = [(self.algorithm.prologue(), everyone), (self.algorithm.phases(), rounds), (self.algorithm.epilogue(), everyone)]
+        return sum(self._steps(client, phase) for phases, clients in work for phase in phases for client in clients)
+
+    # ---- checkpoints
+
+    def state(self) -> dict[str, Any]:
+        """All that a simulation made with the same arguments needs to go on from here."""
+        return {
+            "round": self.round,
+            "server": self.server.state(),
+            "storage": self.population.storage,
+            "optimiser_states": self.optimiser_states,
+            "history": self.history,
+            "traffic": dict(self.channel.traffic),
+            "done": self.done,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from what `state` returned."""
+        self.round, self.history, self.done = state["round"], state["history"], state["done"]
+        self.server.load(state["server"])
+        self.population.load(state["storage"])
+        self.optimiser_states = state["optimiser_states"]
+        self.channel.traffic.update(state["traffic"])

@@ -1,0 +1,117 @@
+"""FedStyle: Yang et al. 2022, More generalized and personalized unsupervised representation learning in a distributed
+system. A content model is federated; a style model, and a generator that puts style into content, stay local."""
+
+from typing import Any, Literal
+
+import torch
+from kornia.color import rgb_to_grayscale
+from kornia.filters import sobel
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from federation import Algorithm, Batch, Phase, Update, names, settings
+from networks import mlp
+from objectives.contrastive import Contrastive, info_nce
+from objectives.objective import Model
+
+
+def sobel_images(x: Tensor) -> Tensor:
+    """Sobel(x): gradient magnitude of the grey image, the strongest edge of each image at 1, in as many channels.
+
+    The paper does not say how its Sobel images are scaled or what becomes of colour.
+
+    Args:
+        x: (batch, channels, height, width) in [0, 1].
+    """
+    edges = sobel(rgb_to_grayscale(x) if x.shape[1] == 3 else x, eps=1e-12)
+    return (edges / edges.amax(dim=(1, 2, 3), keepdim=True).clamp_min(1e-3)).expand_as(x)
+
+
+@settings
+class FedStyle(Algorithm):
+    """Algorithm 4, with Algorithm 2 (style extraction) as prologue and Algorithm 3 (style infusion) as local work.
+
+    Attributes:
+        lam: lambda of Eq. 3, the weight of the style-infused loss.
+        style_epochs: E_s, the epochs of style extraction.
+        temperature: tau of Eq. 2.
+        hidden: hidden units of the generator. Its output is as wide as a content feature, because it is added to one
+            in Eq. 4; the "output dimension 128" of the text can only be the projectors'.
+        reading: `corrected` takes Eq. 2 as the supervised InfoNCE that the text names (mean over anchors and over
+            their B - 1 positives) and trains the generator with the local loss, as the analysis of large lambda
+            presupposes. `literal` takes the sum over anchors and 1/(2B - 1) of Eq. 2, some B times the gradient, and
+            leaves the generator as it is initialised, as line 10 of Algorithm 3 does.
+    """
+
+    lam: NonNegativeFloat = Field(default=1.0, alias="lambda")
+    style_epochs: NonNegativeFloat = 10.0
+    temperature: PositiveFloat = 0.07
+    hidden: PositiveInt = 256
+    reading: Literal["corrected", "literal"] = "corrected"
+    objective: Contrastive
+
+    shared = names("content")  # "clients only transmit local content models": f_c and g_c
+
+    def model(self) -> nn.Module:
+        """Parts: content {f_c, g_c} and style {f_s, g_s}, each encoder and projector, and generator G."""
+        content, style = self.objective.model(), self.objective.model()
+        width = content.encoder.features
+        return Model(content=content, style=style, generator=mlp(2 * width, self.hidden, width))
+
+    def prologue(self) -> list[Phase]:
+        """Algorithm 2."""
+        return [Phase([Update(names("style.encoder", "style.projector"), self.style_loss)], self.style_epochs, originals)]
+
+    def style_loss(self, m: Any, batch: Batch) -> Tensor:
+        """Eq. 2: images of one style, original or Sobel, are each other's positives."""
+        x = batch["x"]
+        z = m.style.projector(m.style.encoder(torch.cat([x, sobel_images(x)])))  # lines 4 and 5
+        style = torch.arange(2, device=x.device).repeat_interleave(len(x))
+        positive = (style[:, None] == style) & ~torch.eye(len(z), dtype=torch.bool, device=x.device)
+        loss = info_nce(z, positive, self.temperature)
+        return loss if self.reading == "corrected" else loss * len(z) * (len(x) - 1) / (len(z) - 1)
+
+    def constants(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """h_s and h_sobel of Algorithm 3, line 4: the style model is frozen and the images are not augmented."""
+        return {"h_s": styled(model, x), "h_sobel": styled(model, sobel_images(x))}
+
+    def updates(self) -> list[Update]:
+        """Algorithm 3, line 10."""
+        trained = names("content", "generator") if self.reading == "corrected" else names("content")
+        return [Update(trained, self.infusion_loss)]
+
+    def infusion_loss(self, m: Any, batch: Batch) -> Tensor:
+        """Eq. 3. Figure 3(b) has other superscripts; Algorithm 3 agrees with the equation."""
+        h1, h2 = (m.content.encoder(view) for view in batch["views"])  # line 6
+        h1_styled = m.generator(torch.cat([h1, batch["h_s"]], dim=1))  # line 7
+        h2_styled = m.generator(torch.cat([h2, batch["h_sobel"]], dim=1))  # line 8
+        return self.unsupervised(m.content, h1, h2, batch) + self.lam * self.unsupervised(
+            m.content, h1_styled, h2_styled, batch
+        )
+
+    def unsupervised(self, content: Any, h1: Tensor, h2: Tensor, batch: Batch) -> Tensor:
+        """L_unsup(g_c(h1), g_c(h2))."""
+        return self.objective.criterion(content, [content.projector(h1), content.projector(h2)], batch)
+
+    def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """h_c."""
+        return super().generalised(model.content, x)
+
+    def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+        """h_c and h_s, which Eq. 4 combines: h = h_c + G([h_c, h_s])."""
+        return {**self.generalised(model, x), "style": styled(model, x)}
+
+
+def originals(x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
+    """Algorithm 2 augments nothing."""
+    return {"x": x}
+
+
+def styled(m: Any, x: Tensor) -> Tensor:
+    """Features h_s of the frozen style encoder (in evaluation mode)."""
+    encoder = m.style.encoder
+    training = encoder.training
+    try:
+        return encoder.eval()(x)
+    finally:
+        encoder.train(training)

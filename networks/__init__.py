@@ -1,0 +1,14 @@
+"""The architectures, each named after where it is published. An encoder maps images to `features` numbers each."""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from networks.conv3 import Conv3
+from networks.mcmahan import McMahanCNN
+from networks.mlp import mlp
+from networks.resnet import ResNet18
+
+ENCODERS: dict[str, Callable[..., nn.Module]] = {"conv3": Conv3, "mcmahan-cnn": McMahanCNN, "resnet18": ResNet18}
+
+__all__ = ["ENCODERS", "Conv3", "McMahanCNN", "ResNet18", "mlp"]

@@ -1,0 +1,8 @@
+"""Sources of labelled images, and the rules that deal them out to clients."""
+
+from partitions.deal import PARTITIONS
+from partitions.partition import Partition, partition
+from partitions.source import Source
+from partitions.sources import SOURCES, load
+
+__all__ = ["PARTITIONS", "SOURCES", "Partition", "Source", "load", "partition"]

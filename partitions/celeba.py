@@ -1,0 +1,69 @@
+"""CelebA in the layout in which torchvision stores it: aligned faces with attributes and identities."""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from common.errors import InputError
+from common.files import written
+from partitions.source import Source
+
+CELEBA_FILES = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt", "img_align_celeba/*.jpg")
+
+
+def _columns(file: Path, header: int) -> list[list[str]]:
+    try:
+        return [line.split() for line in file.read_text().splitlines()[header:] if line.strip()]
+    except OSError as error:
+        raise InputError(f"source 'celeba': {file} is missing") from error
+
+
+def read_celeba(folder: Path, size: int) -> Source:
+    """All faces: the centre 178x178 brought to `size`; labels are identities (0..), `attributes` (n, 40) is beside them.
+
+    The official test part (2 in the evaluation list) is the test split. Decoded faces are kept in a cache file.
+
+    Raises:
+        InputError: a list or a picture is missing or unreadable.
+    """
+    rows = _columns(folder / CELEBA_FILES[0], header=2)
+    files = [row[0] for row in rows]
+    attributes = np.array([[value == "1" for value in row[1:]] for row in rows])
+    identity = dict(_columns(folder / CELEBA_FILES[1], header=0))
+    part = dict(_columns(folder / CELEBA_FILES[2], header=0))
+    missing = [file for file in files if file not in identity or file not in part]
+    if missing:
+        raise InputError(f"source 'celeba': {missing[0]} is in {CELEBA_FILES[0]} but not in the other lists")
+    _, labels = np.unique([int(identity[file]) for file in files], return_inverse=True)
+    return Source(
+        name="celeba",
+        images=_faces(folder, files, size),
+        labels=labels.astype(np.int64),
+        test=np.array([part[file] == "2" for file in files]),
+        classes=int(labels.max()) + 1,
+        extra={"attributes": attributes},
+    )
+
+
+def _faces(folder: Path, files: list[str], size: int) -> np.ndarray:
+    cache = folder / f".faces.{size}.cache.npy"
+    if cache.is_file():
+        faces = np.load(cache)
+        if len(faces) == len(files):
+            return faces
+    faces = np.stack([_face(folder / "img_align_celeba" / file, size) for file in files])
+    with written(cache) as part, open(part, "wb") as out:
+        np.save(out, faces)
+    return faces
+
+
+def _face(path: Path, size: int) -> np.ndarray:
+    try:
+        with Image.open(path) as picture:
+            rgb = picture.convert("RGB")
+    except OSError as error:
+        raise InputError(f"source 'celeba': {path} is not a readable picture ({error})") from error
+    side = min(178, *rgb.size)
+    left, top = (rgb.width - side) // 2, (rgb.height - side) // 2
+    return np.asarray(rgb.crop((left, top, left + side, top + side)).resize((size, size), Image.Resampling.BILINEAR))

@@ -1,0 +1,122 @@
+"""Finding a source by an expression `name[/style][start:stop:step]`.
+
+    mnist                  all of MNIST
+    mnist-m[1::2]          every second image (of the training and of the test images each)
+    office-home/Art        one style of a source that has several
+
+A name is one of the embedded digits, a data set that torchvision knows, a file `<name>.npz` or a folder of images
+below the data root; docs/data.md describes them.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import InputError, nearest
+from partitions import embedded
+from partitions.celeba import CELEBA_FILES, read_celeba
+from partitions.files import read_folder, read_npz
+from partitions.published import TORCHVISION
+from partitions.source import Source
+
+EMBEDDED: dict[str, Callable[[], Source]] = {
+    "digits-plain": embedded.plain,
+    "digits-bold": embedded.bold,
+    "digits-photo": embedded.photo,
+}
+
+MANUAL = {
+    "celeba": f"faces with 40 attributes and identities; put torchvision's folder there: {', '.join(CELEBA_FILES)}",
+    "office-home": "65 kinds of objects in 4 styles; unpack it as office-home/<style>/<class>/*.jpg",
+    "adaptiope": "123 kinds of objects in 3 styles; unpack it as adaptiope/<style>/<class>/*.jpg",
+    "mnist-m": "MNIST on photographs; put mnist-m.npz there",
+}
+
+SOURCES: dict[str, str] = {
+    **{name: read.__doc__ or "" for name, read in EMBEDDED.items()},
+    **{name: known.about for name, known in TORCHVISION.items()},
+    **MANUAL,
+}
+"""Every source with a name of its own, and what it is."""
+
+_EXPRESSION = re.compile(r"(?P<name>[\w.-]+)(?:/(?P<style>[^\[\]/]+))?(?:\[(?P<slice>-?\d*:-?\d*(?::-?\d+)?)\])?")
+
+
+def load(expression: str, size: int, root: str) -> Source:
+    """Read the source that `expression` names.
+
+    Args:
+        size: pixels to which the pictures of a folder are brought; other sources come as they are stored.
+        root: the data root, where files are looked for and downloaded to.
+
+    Raises:
+        InputError: the expression cannot be parsed, or the source cannot be found, downloaded or read; the sentence
+            says what to put where.
+    """
+    match = _EXPRESSION.fullmatch(expression)
+    if match is None:
+        raise InputError(f"source '{expression}': write it as name, name/style, or either with [start:stop:step]")
+    source = _whole(match["name"], match["style"], size, Path(root).expanduser())
+    return source if match["slice"] is None else _sliced(source, expression, match["slice"])
+
+
+def _sliced(source: Source, expression: str, text: str) -> Source:
+    piece = slice(*(int(part) if part else None for part in text.split(":")))
+    if piece.step == 0:
+        raise InputError(f"source '{expression}': a step of 0 takes nothing")
+    parts = [np.arange(len(source.labels))] if source.test is None else [np.flatnonzero(~source.test), np.flatnonzero(source.test)]
+    return source.taken(np.concatenate([part[piece] for part in parts]), expression)
+
+
+def _whole(name: str, style: str | None, size: int, root: Path) -> Source:
+    if name in EMBEDDED and style is None:
+        return EMBEDDED[name]()
+    if name in TORCHVISION and style is None and TORCHVISION[name].found(root):
+        return _read_published(name, root, download=False)
+    if name == "celeba" and (root / "celeba" / CELEBA_FILES[0]).is_file():
+        return read_celeba(root / "celeba", size)
+    if (root / f"{name}.npz").is_file():
+        return read_npz(name, root / f"{name}.npz", style)
+    folder = root / name / style if style else root / name
+    if folder.is_dir():
+        return read_folder(f"{name}/{style}" if style else name, folder, size)
+    if name in TORCHVISION and style is None:
+        return _read_published(name, root, download=True)
+    raise InputError(_absent(name, style, root))
+
+
+def _read_published(name: str, root: Path, *, download: bool) -> Source:
+    known = TORCHVISION[name]
+    try:
+        source = known.read(name, root, download=download)
+    except Exception as error:  # torchvision raises whatever its parsers and the network raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if download:
+            raise InputError(
+                f"source '{name}': not found below '{root}' and it could not be downloaded ({reason}); put "
+                f"{', '.join(known.files)} there, or name the folder that has them: --config data=FOLDER or DIPTYCH_DATA=FOLDER"
+            ) from error
+        raise InputError(
+            f"source '{name}': its files below '{root}' cannot be read ({reason}); delete {', '.join(known.files)} "
+            "to have them downloaded again"
+        ) from error
+    if known.sha256 and source.sha256 != known.sha256:
+        raise InputError(
+            f"source '{name}': the files below '{root}' are not the published data (sha256 {source.sha256[:12]}..., "
+            f"expected {known.sha256[:12]}...); delete {', '.join(known.files)} to have them downloaded again"
+        )
+    return source
+
+
+def _absent(name: str, style: str | None, root: Path) -> str:
+    place = f"{name}/{style}" if style else name
+    if name in EMBEDDED or name in TORCHVISION:
+        return f"source '{place}': '{name}' has no styles to choose from; write '{name}'"
+    if name in MANUAL:
+        return f"source '{place}': not found below '{root}': {MANUAL[name]} (set the folder by --config data=FOLDER or DIPTYCH_DATA=FOLDER)"
+    return (
+        f"source '{place}': neither {name}.npz nor a folder {place}/ with one folder per class is below '{root}'; "
+        f"{nearest(name, SOURCES)}"
+    )

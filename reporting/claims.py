@@ -1,0 +1,196 @@
+"""Claims: sentences of a paper as expressions over records, and what our records say of them.
+
+An expression asks for numbers by `q(metric, **columns)`. A number that was not measured is `Unknown`, which comparisons
+and sums pass on, so that `all` and `any` can still come to a conclusion from the numbers that are there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from common.errors import InputError
+from common.files import written
+from reporting.records import PUBLISHED, read_csv
+
+CONSTANTS = {
+    "SSL": ("simclr", "simsiam"),
+    "PFL": ("fedavg", "fedper", "fedrep", "fedprox", "apfl", "ditto"),
+    "STYLES": {
+        "digit": ("mnist", "svhn", "usps"),
+        "office-home": ("art", "clipart", "product", "real-world"),
+        "adaptiope": ("synthetic", "product", "real-life"),
+    },
+}
+"""What the expressions call FedStyle's axes."""
+
+
+class Unknown:
+    """A number that was not measured, or a truth that depends on one."""
+
+    def _pass_on(self, *_: Any) -> "Unknown":
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _pass_on
+    __lt__ = __le__ = __gt__ = __ge__ = _pass_on
+    __eq__ = _pass_on  # type: ignore[assignment]
+    __ne__ = _pass_on  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NotMeasured
+
+
+class NotMeasured(Exception):
+    """An expression needs the truth of something that was not measured."""
+
+
+@dataclass
+class Tally:
+    """How many comparisons below `all` and `any` were measured, and how many of them hold."""
+
+    asked: int = 0
+    measured: int = 0
+    hold: int = 0
+
+    def count(self, truths: Iterable[Any]) -> list[Any]:
+        """Note the truths and return them as a list."""
+        found = list(truths)
+        known = [bool(truth) for truth in found if not isinstance(truth, Unknown)]
+        self.asked, self.measured, self.hold = self.asked + len(found), self.measured + len(known), self.hold + sum(known)
+        return found
+
+
+@dataclass
+class Evaluator:
+    """Evaluates expressions over the records of one paper.
+
+    Attributes:
+        records: of one paper, averages included, controls left out.
+        fixed: column values that every query of a claim gets where it names none.
+    """
+
+    records: pd.DataFrame
+    fixed: dict[str, str] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    used: list[str] = field(default_factory=list)
+
+    def q(self, metric: str, **columns: Any) -> Any:
+        """The mean over seeds of the one matching number; a tuple matches any of its members.
+
+        Without `variant` the default form of a method is meant, as in the published rows.
+
+        Raises:
+            InputError: two cells match that are not the same.
+        """
+        rows = self.records[self.records["metric"] == metric]
+        for column, wanted in {"variant": "", **self.fixed, **columns}.items():
+            rows = rows[rows[column].isin([wanted] if isinstance(wanted, str) else wanted)]
+        if rows.empty or rows["value"].isna().any():
+            return Unknown()
+        values = rows.groupby("seed")["value"].agg(["min", "max"])
+        if (values["max"] - values["min"] > 1e-9).any():
+            raise InputError(f"claims.csv: q('{metric}', {columns}) matches several numbers; name more columns")
+        value = float(values["min"].mean())
+        case = " ".join(str(v) for v in columns.values() if isinstance(v, str))
+        self.used.append(f"{metric} {case} = {value:.3f}")
+        return value
+
+    def all(self, truths: Iterable[Any]) -> Any:
+        """False if one is known to be false, else unknown if one is unknown, else True."""
+        found = self.tally.count(truths)
+        known = [bool(t) for t in found if not isinstance(t, Unknown)]
+        return False if not all(known) else Unknown() if len(known) < len(found) else True
+
+    def max(self, *values: Any, key: Any = None) -> Any:
+        """The largest; unknown if one is."""
+        values = tuple(values[0]) if len(values) == 1 else values
+        ranks = [key(v) if key else v for v in values]
+        unknown = [rank for rank in ranks if isinstance(rank, Unknown)]
+        return unknown[0] if unknown else max(zip(ranks, values, strict=True), key=lambda pair: pair[0])[1]
+
+    def min(self, *values: Any) -> Any:
+        """The smallest; unknown if one is."""
+        values = tuple(values[0]) if len(values) == 1 else values
+        unknown = [value for value in values if isinstance(value, Unknown)]
+        return unknown[0] if unknown else min(values)
+
+    def sum(self, values: Iterable[Any]) -> Any:
+        """The sum; unknown if one is."""
+        total: Any = 0
+        for value in values:
+            total = value + total if isinstance(value, Unknown) else total + value
+        return total
+
+    def truth(self, expression: str) -> bool | None:
+        """Whether the expression holds; None if that was not measured."""
+        names = {name: getattr(self, name) for name in ("q", "all", "max", "min", "sum")}
+        try:
+            return bool(eval(expression, {"__builtins__": {}, **names, **CONSTANTS}))  # our own file, no one else's
+        except NotMeasured:
+            return None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What our records say of one claim."""
+
+    claim: str
+    section: str
+    statement: str
+    verdict: str
+    detail: str
+    printed: str
+
+
+def findings(paper: str, records: pd.DataFrame, fixed: dict[str, dict[str, str]]) -> list[Finding]:
+    """Evaluate every claim of a paper.
+
+    Args:
+        fixed: claim -> columns that its queries leave open.
+    """
+    ours = records[(records["paper"] == paper) & (records["control"] == "") & (records["client"] == "")]
+    claims = read_csv(PUBLISHED / "claims.csv")
+    found = []
+    for claim in claims[claims["paper"] == paper].to_dict("records"):
+        evaluator = Evaluator(ours, fixed.get(claim["claim_id"], {}))
+        truth = evaluator.truth(claim["inequality"])
+        found.append(
+            Finding(
+                claim=claim["claim_id"],
+                section=claim["section"],
+                statement=claim["statement"],
+                verdict={True: "supported", False: "contradicted", None: "not measured"}[truth],
+                detail=_detail(evaluator, truth),
+                printed={"yes": "holds", "no": "does not hold"}.get(claim["published_holds"], "not printed"),
+            )
+        )
+    return found
+
+
+def _detail(evaluator: Evaluator, truth: bool | None) -> str:
+    t, numbers = evaluator.tally, "; ".join(dict.fromkeys(evaluator.used))
+    if truth is None and not t.measured:
+        return "none of its numbers was measured"
+    counted = f"{t.hold} of {t.measured} measured comparisons hold" if t.measured else ""
+    missing = f", {t.asked - t.measured} more were not measured" if t.asked > t.measured else ""
+    return "; ".join(filter(None, [counted + missing, numbers]))
+
+
+def write_claims(paper: str, found: list[Finding], about: str, file: Path) -> None:
+    """Write `claims.md`, and the same as CSV beside it."""
+    table = pd.DataFrame([vars(finding) for finding in found])
+    lines = [f"# Claims of {paper}", "", about, ""]
+    for outcome in ("supported", "contradicted", "not measured"):
+        part = table[table["verdict"] == outcome]
+        lines += [f"## {outcome.capitalize()} ({len(part)} of {len(table)})", ""]
+        for row in part.to_dict("records"):
+            lines += [f"- **{row['claim']}** ({row['section']}; on the paper's own numbers: {row['printed']}). "
+                      f"{row['statement']}.", f"  {row['detail']}."]  # fmt: skip
+        lines.append("")
+    with written(file) as part_file:
+        part_file.write_text("\n".join(lines))
+    with written(file.with_suffix(".csv")) as part_file:
+        table.to_csv(part_file, index=False)

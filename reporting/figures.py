@@ -1,0 +1,182 @@
+"""Figures, each a function of records (or of a run's small tables), the published numbers in grey beside ours."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from common.errors import InputError
+from common.files import written
+from reporting.records import published
+
+FORMATS = ("png", "pdf", "svg")
+SPLITS = {"iid": "Ho", "dirichlet-0.2": "He@0.2", "dirichlet-0.8": "He@0.8"}
+SSL = {"simclr": "SimCLR", "simsiam": "SimSiam"}
+OURS, PAPER = sns.color_palette("deep")[0], "0.6"
+
+
+def _theme() -> None:
+    sns.set_theme(style="whitegrid", context="paper", font_scale=1.1)
+    plt.rcParams.update({"svg.hashsalt": "diptych", "axes.spines.top": False, "axes.spines.right": False})
+
+
+def _empty(message: str) -> Figure:
+    figure, axes = plt.subplots(figsize=(6, 2))
+    axes.axis("off")
+    axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True)
+    return figure
+
+
+def _ours(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
+    rows = records[(records["control"] == "") & (records["client"] == "")]
+    for column, value in columns.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def style_map(points: pd.DataFrame) -> Figure:
+    """Figure 4: t-SNE of style features, a panel per split and objective, a colour per client, a marker per style."""
+    if points.empty:
+        return _empty("no run has style features")
+    cases = list(dict.fromkeys(zip(points["ssl"], points["split"], strict=True)))
+    rows, columns = list(dict.fromkeys(c[0] for c in cases)), list(dict.fromkeys(c[1] for c in cases))
+    figure, axes = plt.subplots(
+        len(rows), len(columns), figsize=(3.2 * len(columns), 3.2 * len(rows)), squeeze=False, layout="constrained"
+    )
+    clients = sorted(points["client"].unique(), key=int)
+    palette = dict(zip(clients, sns.color_palette("husl", len(clients)), strict=True))
+    for ssl, split in cases:
+        axis = axes[rows.index(ssl), columns.index(split)]
+        part = points[(points["ssl"] == ssl) & (points["split"] == split)]
+        sns.scatterplot(
+            part.astype({"x": float, "y": float}), x="x", y="y", hue="client", palette=palette, style="style", s=14,
+            linewidth=0, legend="brief" if (ssl, split) == cases[-1] else False, ax=axis,
+        )  # fmt: skip
+        axis.set(title=f"{SSL.get(ssl, ssl)}, {SPLITS.get(split, split)}", xlabel="", ylabel="", xticks=[], yticks=[])
+    last = axes[rows.index(cases[-1][0]), columns.index(cases[-1][1])]
+    handles, labels = last.get_legend_handles_labels()
+    last.get_legend().remove()
+    styles = [(h, name) for h, name in zip(handles, labels, strict=True) if name in set(points["style"])]
+    figure.legend(*zip(*styles, strict=True), title=f"style ({len(clients)} clients, one colour each)", loc="outside lower center", ncols=6)
+    return figure
+
+
+def class_counts(counts: pd.DataFrame) -> Figure:
+    """Figure 5: training images by client and class, a panel per split; clients of a style stand together."""
+    if counts.empty:
+        return _empty("no run with several clients per style")
+    splits = list(dict.fromkeys(counts["split"]))
+    counts = counts.astype({"client": int, "class": int, "images": int})
+    figure, axes = plt.subplots(1, len(splits), figsize=(5 * len(splits), 3.4), squeeze=False, sharey=True, layout="constrained")
+    top = counts["images"].max()
+    for axis, split in zip(axes[0], splits, strict=True):
+        part = counts[counts["split"] == split]
+        grid = part.pivot_table(index="class", columns="client", values="images", aggfunc="first")
+        sns.heatmap(grid, ax=axis, vmin=0, vmax=top, cmap="viridis", cbar=axis is axes[0][-1], cbar_kws={"label": "images"})
+        styles = part.drop_duplicates("client").sort_values("client")["style"].tolist()
+        edges = [n for n in range(1, len(styles)) if styles[n] != styles[n - 1]]
+        axis.vlines(edges, *axis.get_ylim(), color="white", linewidth=2)
+        for style in dict.fromkeys(styles):
+            members = [n for n, s in enumerate(styles) if s == style]
+            axis.text(np.mean(members) + 0.5, -0.15, style, ha="center", va="bottom", fontsize=8)
+        axis.set_title(SPLITS.get(split, split), pad=16)
+    return figure
+
+
+def stylised(records: pd.DataFrame) -> Figure:
+    """The first figure without a caption: personalisation with the stylised feature and without it."""
+    ours = _ours(records, method="fedstyle", protocol="personalization", metric="accuracy", aggregate="mean")
+    labels = {"": "content + stylised, G trained", "frozen-generator": "content + stylised, G frozen", "content-only": "content only"}
+    ours = ours[ours["table"].isin(["table1", "table2", "table3"]) & ours["variant"].isin(labels)]
+    if ours.empty:
+        return _empty("FedStyle was not measured at this scale")
+    ours = ours.assign(
+        feature=ours["variant"].map(labels),
+        case=[f"{d} @{n}" for d, n in zip(ours["dataset"], ours["clients_per_style"], strict=True)],
+        ssl=ours["ssl"].map(SSL),
+    )
+    grid = sns.catplot(
+        ours, kind="bar", x="case", y="value", hue="feature", hue_order=list(labels.values()), col="ssl", height=3.2, errorbar="sd"
+    )
+    grid.set(xlabel="", ylabel="personalisation accuracy (average)")
+    for axis in grid.axes.flat:
+        _published_average(axis, ours)
+    grid.set_titles("{col_name}")
+    return grid.figure
+
+
+def _published_average(axis: plt.Axes, ours: pd.DataFrame) -> None:
+    """Grey lines at the paper's averages (with the stylised feature)."""
+    ssl = next((key for key, name in SSL.items() if name in axis.get_title()), "")
+    for n, case in enumerate(dict.fromkeys(ours["case"])):
+        dataset, _, clients = case.partition(" @")
+        table = published("fedstyle", {"1": "table1", "5": "table2", "10": "table3"}[clients])
+        keys = {"dataset": dataset, "ssl": ssl, "protocol": "personalization", "method": "fedstyle", "aggregate": "mean"}
+        for column, value in keys.items():
+            table = table[table[column] == value]
+        for value in table["value"].astype(float):
+            axis.hlines(value, n - 0.4, n - 0.13, color=PAPER, linestyle="--", linewidth=1.5)
+
+
+def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
+    """A figure of averages against one setting, ours and the paper's, a panel per protocol."""
+
+    def draw(records: pd.DataFrame) -> Figure:
+        parts = {
+            "ours": _ours(records, table=table, metric="accuracy", aggregate="mean", variant="", paper="fedstyle"),
+            "paper": published("fedstyle", table).query("aggregate == 'mean'"),
+        }
+        curves = pd.concat([part.assign(whose=whose) for whose, part in parts.items()])
+        if curves.empty:
+            return _empty("nothing of this was measured at this scale")
+        curves = curves.assign(
+            x=[float(dict(pair.split("=") for pair in s.split(";"))[key]) for s in curves["setting"]],
+            value=curves["value"].astype(float),
+            curve=[f"{d}, {SSL.get(s, s)} ({w})" for d, s, w in zip(curves["dataset"], curves["ssl"], curves["whose"], strict=True)],
+        )
+        grid = sns.relplot(
+            curves, kind="line", x="x", y="value", hue="curve", style="whose", col="protocol", marker="o", height=3.2,
+            style_order=["ours", "paper"], errorbar="sd",
+        )  # fmt: skip
+        positive = (curves["x"] > 0).all()
+        grid.set(xlabel=label, ylabel="accuracy (average over styles)", xscale="log" if positive else "symlog")
+        grid.set_titles("{col_name}")
+        return grid.figure
+
+    return draw
+
+
+FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
+    "fedstyle-figure4": style_map,
+    "fedstyle-figure5": class_counts,
+    "fedstyle-figure-stylised": stylised,
+    "fedstyle-figure-style-epochs": sweep("style-epochs", "style_epochs", "epochs of style extraction, E_s"),
+    "fedstyle-figure-lambda": sweep("table4", "lambda", "weight of the style-infused loss, lambda"),
+}
+
+
+def write_figure(name: str, data: pd.DataFrame, about: str, file: Path) -> None:
+    """Draw a figure from its data and save it in the format of the file's name.
+
+    Raises:
+        InputError: there is no such format.
+    """
+    form = file.suffix.lstrip(".")
+    if form not in FORMATS:
+        raise InputError(f"{file}: unknown format '{form}'; allowed: {', '.join(FORMATS)}")
+    _theme()
+    figure = FIGURES[name](data)
+    figure.text(0, -0.02, about, fontsize=7, color="0.4", va="top")
+    with written(file) as part:
+        # no dates, so that the same records give the same bytes
+        metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[form]
+        figure.savefig(part, format=form, dpi=150, bbox_inches="tight", metadata=metadata)
+    plt.close(figure)

@@ -1,0 +1,75 @@
+"""Reading records and published numbers, and the averages that papers print."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from common.codehash import ROOT
+from common.errors import InputError
+from common.records import COLUMNS
+
+PUBLISHED = ROOT / "results" / "paper"
+_CASE = [
+    "paper", "table", "dataset", "clients_per_style", "ssl", "protocol", "method", "variant", "setting", "metric", "unit",
+    "control", "scale", "seed",
+]  # fmt: skip
+"""What an average over styles and splits keeps apart."""
+
+
+def read_csv(file: Path) -> pd.DataFrame:
+    """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are."""
+    try:
+        return pd.read_csv(file, dtype=str, keep_default_na=False)
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{file}: cannot be read as CSV ({error})") from error
+
+
+def read_records(file: Path) -> pd.DataFrame:
+    """Our records, `value` as a number (NaN where a run diverged), averages over styles and splits included.
+
+    Raises:
+        InputError: the file cannot be read or has other columns.
+    """
+    records = read_csv(file)
+    missing = [column for column in COLUMNS if column not in records]
+    if missing:
+        raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
+    records["value"] = pd.to_numeric(records["value"], errors="coerce")
+    return with_averages(records)
+
+
+def published(paper: str, table: str) -> pd.DataFrame:
+    """The published cells of one table (or `text`), in the paper's order; empty if the paper has no such table."""
+    file = PUBLISHED / f"{paper.replace('-', '')}_{table}.csv"
+    return read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
+
+
+def with_averages(records: pd.DataFrame) -> pd.DataFrame:
+    """The records and, for every case that has all its styles and splits, their mean.
+
+    A mean has style `all`, and split `all` if it is over several. One diverged member makes it diverged.
+    """
+    members = records[(records["protocol"] != "") & (records["client"] == "") & (records["aggregate"] == "none")]
+    group = ["table", "dataset", "clients_per_style"]
+    expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1)
+    rows = []
+    for case, cells in members.groupby(_CASE, sort=False):
+        first = dict(zip(_CASE, case, strict=True))
+        if len(cells) != expected[tuple(first[key] for key in group)]:
+            continue
+        splits = cells["split"].unique()
+        rows.append(
+            cells.iloc[0].to_dict()
+            | first
+            | {
+                "style": "all",
+                "split": splits[0] if len(splits) == 1 else "all",
+                "aggregate": "mean",
+                "value": cells["value"].mean(skipna=False),
+                "status": "diverged" if (cells["status"] == "diverged").any() else "ok",
+                "source": "",
+                "stand_in": "yes" if (cells["stand_in"] == "yes").any() else "",
+                "run": "",
+            }
+        )
+    return pd.concat([records, pd.DataFrame(rows, columns=records.columns)], ignore_index=True)

@@ -1,0 +1,245 @@
+"""Tables: the published cells, ours in the same places, and the verdict on each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from common.files import written
+from reporting.records import PUBLISHED, published, read_csv
+from reporting.verdict import Ours, Verdict, verdict
+
+Key = tuple[str, ...]
+CONTROLS = {"untrained": "floor: untrained encoder", "shuffled-labels": "floor: shuffled labels"}
+CEILING = "ceiling: trained with labels"
+MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
+LEGEND = (
+    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within 0.01 and our 95 % interval. ~ trend only: above or "
+    "below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data, without a "
+    "reference to see a trend from. – not measured. ± is the standard deviation over seeds, given from three seeds on."
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a cell stands, in record columns.
+
+    Attributes:
+        blocks, rows, columns: what chooses a block of the table, a row in it, and a column.
+        reference: the row of a block from which trends are read.
+    """
+
+    paper: str
+    table: str
+    title: str
+    blocks: list[str]
+    rows: list[str]
+    columns: list[str]
+    reference: dict[str, str]
+
+    @property
+    def keys(self) -> list[str]:
+        """All columns that place a cell."""
+        return self.blocks + self.rows + self.columns
+
+
+def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
+    """One row per cell, the published ones first: keys, our number and the paper's, difference, verdict and notes.
+
+    Args:
+        records: ours, with averages.
+        why: a cell's keys -> the reason why this scale does not measure it, None if there is none.
+    """
+    paper = published(layout.paper, layout.table)
+    measured = _measured(layout, records)
+    groups = {key: _ours(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
+    printed = {tuple(row[k] for k in layout.keys): row for row in paper.to_dict("records")}
+    rows = []
+    for key in _ordered(layout, printed, groups):
+        place = dict(zip(layout.keys, key, strict=True))
+        row, ours = printed.get(key), groups.get(key)
+        value = float(row["value"]) if row else None
+        unit = row["unit"] if row else "fraction"
+        reference = _reference(layout, place, printed, groups)
+        approximate = bool(row) and row["approx"] == "yes"
+        found = verdict(ours, value, unit, reference, approximate)
+        rows.append(
+            place
+            | {
+                "ours": ours.mean if ours else None,
+                "std": ours.std if ours and ours.seeds >= 3 else None,
+                "seeds": ours.seeds if ours else 0,
+                "paper": row["printed"] if row and row["printed"] else row["value"] if row else "",
+                "difference": ours.mean - value if ours and value is not None else None,
+                "verdict": str(found),
+                "why": (why(place) or "no run for it") if found is Verdict.NOT_MEASURED else "",
+                "stand_in": "yes" if ours and not ours.comparable else "",
+                "note": row["note"] if row and _is_erratum(row["note"]) else "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _measured(layout: Layout, records: pd.DataFrame) -> pd.DataFrame:
+    """Our cells of this table, controls renamed to rows of their own."""
+    ours = records[(records["client"] == "") & (records["metric"].isin(["accuracy", "images", "classes"]))]
+    if layout.table == "table5":
+        return ours[ours["kind"] == "dataset"]
+    ours = ours[(ours["table"] == layout.table) & (ours["metric"] == "accuracy")]
+    supervised = (ours["ssl"] == "supervised") & (ours["control"] == "")
+    plain = ours[(ours["control"] == "") & ~supervised]
+    return pd.concat([plain, *_control_rows(layout, ours, plain, supervised)], ignore_index=True)
+
+
+def _control_rows(
+    layout: Layout, ours: pd.DataFrame, plain: pd.DataFrame, supervised: pd.Series
+) -> Iterator[pd.DataFrame]:
+    label = layout.rows[0]
+    rest = {column: "" for column in layout.rows[1:]}
+    for control, name in CONTROLS.items():
+        rows = ours[(ours["control"] == control) & (ours["ssl"] != "supervised")]
+        if "method" in layout.rows:
+            rows = rows[(rows["method"] == layout.reference["method"]) & (rows["variant"] == "")]
+        yield rows.assign(**{label: name}, **rest)
+    for ssl in plain["ssl"].unique():
+        yield ours[supervised].assign(**{label: CEILING}, **rest, ssl=ssl)
+
+
+def _ours(cells: pd.DataFrame) -> Ours:
+    by_seed = cells.groupby("seed")["value"].mean()
+    return Ours(
+        mean=float(cells["value"].mean(skipna=False)),
+        std=float(by_seed.std()) if len(by_seed) > 1 else 0.0,
+        seeds=len(by_seed),
+        comparable=not (cells["stand_in"] == "yes").any(),
+        diverged=bool((cells["status"] == "diverged").any()),
+    )
+
+
+def _reference(
+    layout: Layout, place: dict[str, str], printed: dict[Key, dict[str, str]], groups: dict[Key, Ours]
+) -> tuple[Ours | None, float | None]:
+    """Our and the printed number of the reference row, for a row that is not it."""
+    blank = {column: "" for column in layout.rows if column not in layout.reference}
+    if not layout.reference or all(place[k] == v for k, v in layout.reference.items()):
+        return None, None
+    key = tuple((place | blank | layout.reference)[k] for k in layout.keys)
+    row = printed.get(key)
+    return groups.get(key), float(row["value"]) if row else None
+
+
+def _ordered(layout: Layout, printed: dict[Key, dict[str, str]], groups: dict[Key, Ours]) -> list[Key]:
+    """Published cells in the paper's order, then ours: block by block, further methods before controls."""
+    controls = [*CONTROLS.values(), CEILING]
+    extra = sorted(
+        (key for key in groups if key not in printed),
+        key=lambda key: controls.index(key[len(layout.blocks)]) + 1 if key[len(layout.blocks)] in controls else 0,
+    )
+    return [*printed, *extra]
+
+
+def _is_erratum(note: str) -> bool:
+    return note.startswith(("ERRATUM", "SUSPECT", "CONFLICT", "last digit")) or "last digit" in note
+
+
+# ---- writing them down
+
+
+def _number(value: float) -> str:
+    """Fractions with three digits, as the papers print them; counts whole."""
+    return f"{value:.0f}" if value == round(value) and abs(value) > 1 else f"{value:.3f}"
+
+
+def _text(cell: pd.Series) -> str:
+    """A cell as a reader sees it: ours, the paper's and the difference, and the verdict's mark."""
+    paper = f"({cell['paper']})" if cell["paper"] else ""
+    if cell["verdict"] == Verdict.NOT_MEASURED:
+        return f"– {paper}"
+    if cell["verdict"] == Verdict.DIVERGED:
+        return f"diverged {paper}"
+    ours = _number(cell["ours"]) + (f"±{cell['std']:.3f}" if pd.notna(cell["std"]) else "")
+    if not paper:
+        return ours
+    sign = "+" if cell["difference"] >= 0 else "−"
+    inside = f"({cell['paper']}, {sign}{_number(abs(cell['difference']))})"
+    return f"{ours} {inside} {MARKS.get(Verdict(cell['verdict']), '')}".strip()
+
+
+def _grid(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
+    """Rows and columns of cell texts, in the order in which they first appear."""
+    index = pd.MultiIndex.from_frame(cells[layout.rows])
+    columns = pd.MultiIndex.from_frame(cells[layout.columns])
+    grid = pd.DataFrame("", index=index.unique(), columns=columns.unique())
+    for row, column, text in zip(index, columns, cells["text"], strict=True):
+        grid.loc[row, column] = text
+    return grid
+
+
+def _joined(key: Key | str) -> str:
+    return " ".join(part for part in ([key] if isinstance(key, str) else key) if part)
+
+
+def _with_texts(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The cells with their texts, notes numbered, and the notes."""
+    notes = list(dict.fromkeys(note for note in cells["note"] if note))
+    marks = [f" [{notes.index(note) + 1}]" if note else "" for note in cells["note"]]
+    texts = [_text(cell) + mark for (_, cell), mark in zip(cells.iterrows(), marks, strict=True)]
+    return cells.assign(text=texts), notes
+
+
+def errata_of(paper: str, table: str) -> list[str]:
+    """What is wrong in a published table, one sentence each."""
+    errata = read_csv(PUBLISHED / "errata.csv")
+    name = table.replace("table", "Table ")
+    touched = errata[(errata["paper"] == paper) & errata["where"].str.contains(rf"\b{name}\b|Tables? [\d-]*{name[-1]}\b")]
+    return [
+        f"{row['where']}: printed {row['printed']}; {row['recomputed_or_issue']}" + (f" ({row['comment']})" if row["comment"] else "")
+        for row in touched.to_dict("records")
+    ]
+
+
+def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
+    """The table for reading: a grid for each block, then legend, notes and the paper's errata."""
+    cells, notes = _with_texts(cells)
+    lines = [f"# {layout.table.replace('table', 'Table ')}: {layout.title}", "", about, "", LEGEND]
+    for block, part in cells.groupby(layout.blocks, sort=False) if layout.blocks else [((), cells)]:
+        grid = _grid(layout, part)
+        grid.index = pd.Index([_joined(row) for row in grid.index], name=" ".join(layout.rows))
+        grid.columns = [_joined(column) for column in grid.columns]
+        lines += ["", f"## {_joined(block)}" if block else "", "", grid.to_markdown()]
+    reasons = cells[cells["why"] != ""].groupby("why", sort=False).size()
+    if len(reasons):
+        lines += ["", "## Not measured", "", *(f"- {n} cells: {reason}" for reason, n in reasons.items())]
+    if notes:
+        lines += ["", "## Notes on printed numbers", "", *(f"{n}. {note}" for n, note in enumerate(notes, start=1))]
+    if errata := errata_of(layout.paper, layout.table):
+        lines += ["", "## Errata of the paper", "", *(f"- {erratum}" for erratum in errata)]
+    return "\n".join(lines) + "\n"
+
+
+_LATEX = {"✓": r"$\checkmark$", "~": r"$\sim$", r"\textasciitilde ": r"$\sim$", "✗": r"$\times$", "·": r"$\cdot$",
+          "±": r"$\pm$", "−": "$-$", "–": "--"}  # fmt: skip
+
+
+def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
+    """The table for a paper: one booktabs table with its blocks one below the other."""
+    cells, _ = _with_texts(cells)
+    grid = _grid(Layout(**{**vars(layout), "rows": layout.blocks + layout.rows}), cells)
+    text = grid.map(lambda cell: cell.split(" [")[0]).to_latex(
+        escape=True, multicolumn_format="c", longtable=True, caption=f"{layout.title}. {about}", label=f"tab:{layout.paper}-{layout.table}"
+    )
+    for symbol, command in _LATEX.items():
+        text = text.replace(symbol, command)
+    return text
+
+
+def write_table(layout: Layout, cells: pd.DataFrame, about: str, folder: Path) -> None:
+    """Write `<paper>-<table>.csv`, `.md` and `.tex` into a folder."""
+    for suffix, content in (
+        (".csv", cells.to_csv(index=False)),
+        (".md", markdown(layout, cells, about)),
+        (".tex", latex(layout, cells, about)),
+    ):
+        with written(folder / f"{layout.paper}-{layout.table}{suffix}") as part:
+            part.write_text(content)
