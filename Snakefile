@@ -12,7 +12,7 @@ from common.codehash import code_hash
 from diptych.workflow import Workflow
 
 flow = Workflow(config)
-run, log, code, results = flow.run, flow.log, flow.code, flow.results
+run, log, params, results = flow.run, flow.log, flow.params, flow.results
 
 
 wildcard_constraints:
@@ -22,6 +22,7 @@ wildcard_constraints:
     variant="[^/]+",
     seed="[0-9]+",
     figure="|".join(flow.figure_names()),
+    source="[^/]+",
 
 
 localrules: tables, figures, claims, all
@@ -43,25 +44,25 @@ rule claims:
     input: flow.claims()
 
 
-# ---- sources: everything is checked, and data are fetched and verified, before anything is trained
+# ---- sources: fetched and verified once, before anything trains on them
 
 
-rule check:
-    output: f"{results}/sources.csv"
-    log: f"{results}/logs/check.log"
-    params: specs=[spec.digest for spec in flow.specs.values()]
-    message: "check all specifications of scale {flow.scale} and get its data ready"
-    shell: "diptych check --scale {flow.scale} --data '{flow.data}' --out {output} 2>&1 | tee {log}"
+rule source:
+    output: f"{results}/sources/{{source}}.csv"
+    log: f"{results}/logs/sources/{{source}}.log"
+    params: name=lambda wildcards: wildcards.source.replace("--", "/")
+    message: "get source {params.name} ready"
+    shell: "diptych source '{params.name}' --data '{flow.data}' --out {output} 2>&1 | tee {log}"
 
 
-# ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; `train` is what they build on
+# ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; this is what they build on
 
 
 rule train:
-    input: ancient(f"{results}/sources.csv")
+    input: flow.sources
     output: **run("_")
     log: log("_")
-    params: run=flow.run_name, spec=flow.digest
+    params: run="", spec="", code=""
     threads: 1
     resources: gpu=min(1, flow.gpus)
     message: "train {params.run}"
@@ -70,8 +71,8 @@ rule train:
         " diptych train {output.spec} --data '{flow.data}' --threads {threads}) 2>&1 | tee {log}"
 
 
-for rules_of_one_method in sorted(Path(workflow.basedir).glob("baselines/*.smk")) + sorted(Path(workflow.basedir).glob("methods/*.smk")):
-    include: rules_of_one_method
+for rules_of_a_method in sorted(Path(workflow.basedir).glob("[bm]*s/*.smk")):
+    include: rules_of_a_method
 
 
 # ---- records: what is measured on the runs

@@ -1,4 +1,4 @@
 use rule train as train_apfl with:
     output: **run("apfl")
     log: log("apfl")
-    params: **code("apfl")
+    params: **params("apfl")

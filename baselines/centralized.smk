@@ -1,4 +1,4 @@
 use rule train as train_centralized with:
     output: **run("centralized")
     log: log("centralized")
-    params: **code("centralized")
+    params: **params("centralized")

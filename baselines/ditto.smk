@@ -1,4 +1,4 @@
 use rule train as train_ditto with:
     output: **run("ditto")
     log: log("ditto")
-    params: **code("ditto")
+    params: **params("ditto")

@@ -1,4 +1,4 @@
 use rule train as train_fedavg with:
     output: **run("fedavg")
     log: log("fedavg")
-    params: **code("fedavg")
+    params: **params("fedavg")

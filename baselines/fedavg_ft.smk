@@ -1,4 +1,4 @@
 use rule train as train_fedavg_ft with:
     output: **run("fedavg-ft")
     log: log("fedavg-ft")
-    params: **code("fedavg-ft")
+    params: **params("fedavg-ft")

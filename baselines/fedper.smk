@@ -1,4 +1,4 @@
 use rule train as train_fedper with:
     output: **run("fedper")
     log: log("fedper")
-    params: **code("fedper")
+    params: **params("fedper")

@@ -1,4 +1,4 @@
 use rule train as train_fedprox with:
     output: **run("fedprox")
     log: log("fedprox")
-    params: **code("fedprox")
+    params: **params("fedprox")

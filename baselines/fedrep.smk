@@ -1,4 +1,4 @@
 use rule train as train_fedrep with:
     output: **run("fedrep")
     log: log("fedrep")
-    params: **code("fedrep")
+    params: **params("fedrep")

@@ -1,26 +1,19 @@
 """Finding out what is wrong with a scale before anything is trained."""
 
-from pathlib import Path
-
-from common.run_folder import write_csv
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
-from partitions import load
+from partitions import partition
 
 
-def check(scale: str, data_root: str, out: Path | None) -> None:
-    """Build the algorithm of every run of a scale; load, and so fetch and verify, every source; list them in `out`.
+def check(scale: str, data_root: str) -> None:
+    """Build the model of every run of a scale, and deal out every data set that they ask for.
 
     Raises:
         InputError: something in the configuration or the data cannot be used.
     """
-    specs = load_study(scale).specs
-    for spec in {spec.digest: spec for spec in specs.values()}.values():
+    specs = list(load_study(scale).specs.values())
+    for spec in specs:
         build_algorithm(spec, classes=2).model()
-    expressions = {(expression, spec.data.image_size) for spec in specs.values() for expression in spec.data.styles.values()}
-    rows = []
-    for expression, size in sorted(expressions):
-        source = load(expression, size, data_root)
-        rows.append({"source": expression, "images": len(source.labels), "classes": source.classes, "sha256": source.sha256})
-    if out is not None:
-        write_csv(out, rows, ["source", "images", "classes", "sha256"])
+    for data in {spec.data.model_dump_json(): spec for spec in specs}.values():
+        partition(data.data, data_root, data.seed)
+    print(f"{len(specs)} runs can be trained")

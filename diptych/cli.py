@@ -53,10 +53,14 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("run", help="a name from `diptych runs`")
     _scale(p)
 
-    p = command("check", _check, "build every run of a scale without training it, and fetch and verify its data")
+    p = command("check", _check, "build every run of a scale without training it, and load its data")
     _scale(p)
     _data(p)
-    p.add_argument("--out", type=Path, help="where to list the sources (CSV)")
+
+    p = command("source", _source, "fetch a source of images if it is not there, and verify it")
+    p.add_argument("name", help="such as mnist; see `diptych list sources`")
+    _data(p)
+    p.add_argument("--out", type=Path, help="where to write its size and digest (CSV)")
 
     p = command("train", _train, "train a run; it goes on from its checkpoint if it was stopped")
     p.add_argument("spec", type=Path, help="the run's specification, a YAML file")
@@ -140,7 +144,18 @@ def _spec(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     from diptych.check import check
 
-    check(options.scale, options.data, options.out)
+    check(options.scale, options.data)
+
+
+def _source(options: argparse.Namespace) -> None:
+    from common.run_folder import write_csv
+    from partitions import load
+
+    source = load(options.name, 32, options.data)
+    row = {"source": source.name, "images": len(source.labels), "classes": source.classes, "sha256": source.sha256}
+    print(", ".join(f"{key} {value}" for key, value in row.items()))
+    if options.out:
+        write_csv(options.out, [row], list(row))
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -238,6 +238,7 @@ def _parsed(setting: str) -> Overlay:
     return {key: yaml.safe_load(value) for key, value in pairs}
 
 
+@cache
 def _paper_yaml(paper: str) -> dict[str, Any]:
     return read_yaml(ROOT / "config" / "papers" / f"{paper}.yaml")
 
@@ -246,6 +247,7 @@ def _read_paper(paper: str, overlay: Overlay) -> Paper:
     return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay))
 
 
+@cache
 def load_study(scale: str) -> Study:
     """Read a scale and its papers from `config/`.
 

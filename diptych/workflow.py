@@ -48,18 +48,31 @@ class Workflow:
         """Where that rule logs."""
         return f"{self.results}/logs/{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}.log"
 
-    def code(self, method: str) -> dict[str, str]:
-        """A parameter that changes with the code that trains `method`, so that only its runs are made again."""
-        return {"code": code_hash(*TRAINING_CODE, algorithm_modules()[method])}
+    def params(self, method: str) -> dict[str, Any]:
+        """The run's name, and what its rule must notice a change of: the run's specification and code.
 
-    def digest(self, wildcards: Any, output: Any) -> str:
-        """A parameter that changes with the run's specification."""
-        name = str(Path(output.spec).parent.relative_to(f"{self.results}/runs"))
-        return self.specs[name].digest if name in self.specs else "unknown"
+        Functions of wildcards alone: Snakemake does not look for changes in parameters that depend on outputs.
+        """
 
-    def run_name(self, wildcards: Any, output: Any) -> str:
-        """The name of the run whose files these are."""
-        return str(Path(output.spec).parent.relative_to(f"{self.results}/runs"))
+        def name(wildcards: Any) -> str:
+            return f"{wildcards.paper}/{wildcards.condition}/{method}/{wildcards.variant}/{wildcards.seed}"
+
+        modules = algorithm_modules()
+        code = code_hash(*TRAINING_CODE, modules[method]) if method in modules else ""
+        return {"run": name, "spec": lambda wildcards: self._spec(name(wildcards)).digest, "code": code}
+
+    def _spec(self, name: str) -> Spec:
+        try:
+            return self.specs[choose("run", name, self.specs)]
+        except InputError as error:
+            raise WorkflowError(str(error)) from error
+
+    def sources(self, wildcards: Any) -> list[str]:
+        """The files that say that the sources of a condition are there and verified."""
+        prefix = f"{wildcards.paper}/{wildcards.condition}/"
+        spec = next(spec for name, spec in self.specs.items() if name.startswith(prefix))
+        names = {source.partition("[")[0] for source in spec.data.styles.values()}
+        return [f"{self.results}/sources/{name.replace('/', '--')}.csv" for name in sorted(names)]
 
     def folders(self, wildcards: Any) -> list[str]:
         """The folders of all runs of a paper's method."""

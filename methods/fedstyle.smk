@@ -1,4 +1,4 @@
 use rule train as train_fedstyle with:
     output: **run("fedstyle")
     log: log("fedstyle")
-    params: **code("fedstyle")
+    params: **params("fedstyle")

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 def _block(inputs: int, outputs: int) -> list[nn.Module]:
     return [
         nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
+        nn.BatchNorm2d(outputs, momentum=0.3),  # runs on few cores take few steps, and statistics must keep up
         nn.ReLU(),
     ]
 
