@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,3 +49,13 @@ def batches(size: int, batch_size: int, steps: int, generator: torch.Generator) 
             order = torch.randperm(size, generator=generator)
         start = step % per_pass * batch_size
         yield order[start : start + batch_size]
+
+
+def split_batch(batch: dict[str, Any], sizes: list[int]) -> Iterator[dict[str, Any]]:
+    """The batch in parts of these sizes along the samples; values are tensors or tuples of tensors."""
+    parts = {
+        key: list(zip(*(tensor.split(sizes) for tensor in value), strict=True)) if isinstance(value, tuple) else value.split(sizes)
+        for key, value in batch.items()
+    }
+    for n in range(len(sizes)):
+        yield {key: pieces[n] for key, pieces in parts.items()}

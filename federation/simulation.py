@@ -1,8 +1,9 @@
 """The engine: runs an algorithm over its clients, round by round."""
 
 import copy
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,10 +15,14 @@ from common.optimisers import State, step
 from common.spec import TrainingSettings
 from federation.algorithm import Algorithm, Batch, Phase, Update
 from federation.channel import Channel, Message
-from federation.data import ClientData, as_float, batches, steps_of
+from federation.data import ClientData, as_float, batches, split_batch, steps_of
 from federation.names import selected
 from federation.population import Population
 from federation.server import Server
+
+
+DRAWN_NUMBERS = 2**20
+"""Batches are drawn together up to about this many pixel values, which still fit a cache."""
 
 
 class Diverged(RuntimeError):
@@ -204,8 +209,8 @@ class Simulation:
         draws = _generator(self.seed, "draw", stage, round, client, number)
         order = _generator(self.seed, "batches", stage, round, client, number)
         steps = self._steps(client, phase)
-        for n, positions in enumerate(batches(len(indices), self.settings.batch_size, steps, order), start=1):
-            batch = self._batch(phase, client, indices[positions], positions, draws)
+        positions = batches(len(indices), self.settings.batch_size, steps, order)
+        for n, batch in enumerate(self._batches(phase, client, positions, draws), start=1):
             for u, update in enumerate(phase.updates):
                 if n % update.every == 0:
                     losses[u].append(self._step(update, model, batch, leaves[u], states[u]))
@@ -221,10 +226,18 @@ class Simulation:
             for u, mean in enumerate(means)
         ]  # fmt: skip
 
-    def _batch(self, phase: Phase, client: int, images: Tensor, positions: Tensor, draws: torch.Generator) -> Batch:
-        draw = phase.draw or self.algorithm.draw
-        batch = draw(self._images(self.data.images[images]), self.data.labels[images], draws)
-        return batch | {name: rows[positions] for name, rows in self.constants[client].items()}
+    def _batches(
+        self, phase: Phase, client: int, positions: Iterator[Tensor], draws: torch.Generator
+    ) -> Iterator[Batch]:
+        """Batches of a client's samples. They are drawn several at a time, which costs small images far less."""
+        draw, indices = phase.draw or self.algorithm.draw, self.data.clients[client]
+        per_draw = max(1, DRAWN_NUMBERS // (self.settings.batch_size * self.data.images[0].numel()))
+        while chunk := list(itertools.islice(positions, per_draw)):
+            joined = torch.cat(chunk)
+            images = indices[joined]
+            drawn = draw(self._images(self.data.images[images]), self.data.labels[images], draws)
+            drawn |= {name: rows[joined] for name, rows in self.constants[client].items()}
+            yield from split_batch(drawn, [len(part) for part in chunk])
 
     def _images(self, images: Tensor) -> Tensor:
         images = as_float(images)
