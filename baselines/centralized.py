@@ -9,4 +9,3 @@ class Centralized(Algorithm):
 
     shared = nothing
     pooled = True
-

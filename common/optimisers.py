@@ -29,17 +29,33 @@ def step(
         if settings.momentum and not state:
             state["momentum"] = [torch.zeros_like(p) for p in parameters]
         sgd(
-            parameters, gradients, list(state.get("momentum", [None] * len(parameters))),
-            lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay,
-            dampening=0.0, nesterov=False, maximize=False,
-        )  # fmt: skip
+            parameters,
+            gradients,
+            list(state.get("momentum", [None] * len(parameters))),
+            lr=lr,
+            momentum=settings.momentum,
+            weight_decay=settings.weight_decay,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
     else:
         if not state:
             state["mean"] = [torch.zeros_like(p) for p in parameters]
             state["square"] = [torch.zeros_like(p) for p in parameters]
             state["step"] = [torch.zeros(()) for _ in parameters]
         adam(
-            parameters, gradients, state["mean"], state["square"], [], state["step"],
-            lr=lr, beta1=settings.betas[0], beta2=settings.betas[1], eps=1e-8, weight_decay=settings.weight_decay,
-            amsgrad=False, maximize=False,
-        )  # fmt: skip
+            parameters,
+            gradients,
+            state["mean"],
+            state["square"],
+            [],
+            state["step"],
+            lr=lr,
+            beta1=settings.betas[0],
+            beta2=settings.betas[1],
+            eps=1e-8,
+            weight_decay=settings.weight_decay,
+            amsgrad=False,
+            maximize=False,
+        )

@@ -1,9 +1,27 @@
 """A record: one measured number with all that identifies it."""
 
 IDENTITY = [
-    "paper", "table", "kind", "dataset", "style", "domain", "client", "digit", "split", "clients_per_style",
-    "method", "variant", "ssl", "protocol", "role", "sync_steps", "setting", "metric", "unit", "aggregate",
-]  # fmt: skip
+    "paper",
+    "table",
+    "kind",
+    "dataset",
+    "style",
+    "domain",
+    "client",
+    "digit",
+    "split",
+    "clients_per_style",
+    "method",
+    "variant",
+    "ssl",
+    "protocol",
+    "role",
+    "sync_steps",
+    "setting",
+    "metric",
+    "unit",
+    "aggregate",
+]
 """The columns that name a cell, as in the published tables (results/paper)."""
 
 OURS = ["value", "status", "control", "source", "stand_in", "scale", "seed", "run"]
@@ -11,9 +29,18 @@ OURS = ["value", "status", "control", "source", "stand_in", "scale", "seed", "ru
 stand_in: `yes` if they are not those of the paper."""
 
 ORIGIN = [
-    "commit", "dirty", "code", "spec", "sources_sha256", "versions", "hardware", "wall_s", "peak_memory_mb",
-    "bytes_up", "bytes_down",
-]  # fmt: skip
+    "commit",
+    "dirty",
+    "code",
+    "spec",
+    "sources_sha256",
+    "versions",
+    "hardware",
+    "wall_s",
+    "peak_memory_mb",
+    "bytes_up",
+    "bytes_down",
+]
 """Where the number comes from."""
 
 COLUMNS = IDENTITY + OURS + ORIGIN

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +13,15 @@ from common.errors import InputError
 from common.files import written
 from common.spec import Spec, read_spec
 
-FILES = ("spec.yaml", "provenance.json", "features.npz", "model.safetensors", "history.csv", "traffic.csv", "partition.csv")
+FILES = (
+    "spec.yaml",
+    "provenance.json",
+    "features.npz",
+    "model.safetensors",
+    "history.csv",
+    "traffic.csv",
+    "partition.csv",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class RunFolder:
     def write_features(self, arrays: dict[str, np.ndarray]) -> None:
         """Write `features.npz`."""
         with written(self.path / "features.npz") as part, open(part, "wb") as out:
-            np.savez(out, **arrays)
+            np.savez(out, **cast(Any, arrays))
 
     def write_provenance(self, content: dict[str, Any]) -> None:
         """Write `provenance.json`; it comes last, so a folder that has it is complete."""

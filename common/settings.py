@@ -1,9 +1,11 @@
 """Settings as typed, checked and frozen dataclasses, and validation errors as sentences."""
 
-from collections.abc import Iterator
+import inspect
+import typing
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
 
 from common.errors import InputError, nearest
@@ -15,37 +17,43 @@ settings = dataclass(
 pass from a client to the server beside the channel."""
 
 
-def _fields_at(kind: Any, path: tuple[int | str, ...]) -> list[str]:
-    """The keys that are allowed at `path` below a settings class."""
-    for key in path:
-        field = getattr(kind, "__pydantic_fields__", {}).get(key)
-        kind = getattr(field, "annotation", None)
-        arguments = [a for a in getattr(kind, "__args__", ()) if hasattr(a, "__pydantic_fields__")]
-        kind = arguments[0] if arguments else kind
-    return [field.alias or name for name, field in getattr(kind, "__pydantic_fields__", {}).items()]
-
-
-def _sentences(error: ValidationError, kind: Any, where: str) -> Iterator[str]:
-    for problem in error.errors():
-        path = problem["loc"]
-        key = ".".join(filter(None, [where, *map(str, path)]))
-        if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-            yield f"{key}: unknown key; {nearest(str(path[-1]), _fields_at(kind, path[:-1]))}"
-        elif problem["type"] in ("missing", "missing_keyword_only_argument", "missing_argument"):
-            yield f"{key}: this key is needed and not given"
-        else:
-            message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            yield f"{key}: {message[:1].lower() + message[1:]}, got {problem['input']!r}"
-
-
 def checked(kind: Any, where: str, values: dict[str, Any], **others: Any) -> Any:
     """`kind(**values, **others)`; what is wrong with `values` becomes an InputError that names the keys below `where`.
 
     Args:
-        kind: a pydantic model, or a class made with `settings`, or a function decorated with `validate_call`.
+        kind: a pydantic model, a class made with `settings`, or a function decorated with `validate_call`.
     """
     try:
         return kind(**values, **others)
     except ValidationError as error:
-        fields = kind if isinstance(kind, type) and (issubclass(kind, BaseModel) or hasattr(kind, "__pydantic_fields__")) else None
-        raise InputError("; ".join(_sentences(error, fields, where))) from error
+        raise InputError("; ".join(_sentences(error, kind, where, others))) from error
+
+
+def _sentences(error: ValidationError, kind: Any, where: str, others: Collection[str]) -> Iterator[str]:
+    for problem in error.errors():
+        path = problem["loc"]
+        key = ".".join([where, *map(str, path)])
+        if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+            allowed = [name for name in _keys_at(kind, path[:-1]) if name not in others]
+            yield f"{key}: unknown key; {nearest(str(path[-1]), allowed)}"
+        elif problem["type"].startswith("missing"):
+            yield f"{key}: this key is needed and not given"
+        elif path[0] in others:
+            yield f"{where}: cannot be used with {path[0]} '{type(problem['input']).__name__.lower()}'"
+        else:
+            message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            yield f"{key}: {message[:1].lower()}{message[1:]}, got {problem['input']!r}"
+
+
+def _keys_at(kind: Any, path: tuple[int | str, ...]) -> list[str]:
+    """The keys that are allowed at `path` below a settings class or function."""
+    for key in path:
+        if typing.get_origin(kind) in (dict, list):
+            kind = typing.get_args(kind)[-1]
+        else:
+            field = getattr(kind, "__pydantic_fields__", {}).get(key)
+            kind = getattr(field, "annotation", None)
+    fields = getattr(kind, "__pydantic_fields__", None)
+    if fields is not None:
+        return [field.alias or name for name, field in fields.items()]
+    return list(inspect.signature(kind).parameters) if callable(kind) else []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from common.errors import InputError
 from common.settings import checked
@@ -20,8 +20,8 @@ Named = dict[str, Any]
 """A name from a registry, and the settings that it takes."""
 
 
-class _Settings(BaseModel, extra="forbid", frozen=True):
-    pass
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class DataSettings(_Settings):
@@ -134,7 +134,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         InputError: the file is missing, is not YAML, or holds something other than a mapping.
     """
     try:
-        content = yaml.load(path.read_text(), _Loader)  # noqa: S506, a safe one
+        content = yaml.load(path.read_text(), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
     except yaml.YAMLError as error:

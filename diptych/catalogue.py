@@ -35,7 +35,9 @@ def catalogue(kind: str | None = None) -> str:
         "scales": {name: study.scale.about for name, study in scales.items()},
         "papers": {name: paper.title for name, paper in papers.items()},
         "tables": {f"{p}-{name}": layout.title for p, paper in papers.items() for name, layout in paper.tables.items()},
-        "figures": {f"{p}-{name}": figure.shows for p, paper in papers.items() for name, figure in paper.figures.items()},
+        "figures": {
+            f"{p}-{name}": figure.shows for p, paper in papers.items() for name, figure in paper.figures.items()
+        },
     }
     if kind is not None:
         kinds = {kind: kinds[choose("kind", kind, kinds)]}

@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("diptych", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        "diptych", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, function, about: str) -> argparse.ArgumentParser:  # type: ignore[no-untyped-def]
@@ -66,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("spec", type=Path, help="the run's specification, a YAML file")
     p.add_argument("--out", type=Path, help="the run's folder (default: where the specification is)")
     _data(p)
-    p.add_argument("--threads", type=int, default=1, help="clients trained side by side; any number gives the same weights")
+    p.add_argument(
+        "--threads", type=int, default=1, help="clients trained side by side; any number gives the same weights"
+    )
     p.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto: a GPU if there is one (default)")
     p.add_argument("--checkpoint-every", type=float, default=30.0, metavar="SECONDS", help="default: 30")
 
@@ -110,7 +114,9 @@ def _scale(parser: argparse.ArgumentParser) -> None:
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)")
+    parser.add_argument(
+        "--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)"
+    )
 
 
 def data_root() -> str:
@@ -167,9 +173,13 @@ def _train(options: argparse.Namespace) -> None:
     from diptych.training import train
 
     train(
-        spec, options.out or options.spec.parent, options.data,
-        workers=options.threads, device=choose_device(options.device), checkpoint_every=options.checkpoint_every,
-    )  # fmt: skip
+        spec,
+        options.out or options.spec.parent,
+        options.data,
+        workers=options.threads,
+        device=choose_device(options.device),
+        checkpoint_every=options.checkpoint_every,
+    )
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -189,7 +199,11 @@ def _extract(options: argparse.Namespace) -> None:
 
     extract, columns = EXTRACTS[options.kind]
     runs = [RunFolder(folder) for folder in options.runs]
-    rows = [{"ssl": run.spec.labels.get("ssl"), "split": run.spec.labels.get("split"), **row} for run in runs for row in extract(run)]
+    rows = [
+        {"ssl": run.spec.labels.get("ssl"), "split": run.spec.labels.get("split"), **row}
+        for run in runs
+        for row in extract(run)
+    ]
     write_csv(options.out, rows, ["ssl", "split", *columns])
 
 

@@ -101,5 +101,3 @@ def _client_features(algorithm: Algorithm, model: nn.Module, dealt: Partition, c
         extracted = _extracted(algorithm.personalised, model, dealt.images[indices])
         arrays |= {f"client/{client}/{part}/{key}": rows for key, rows in extracted.items()}
     return arrays
-
-

@@ -25,9 +25,18 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
             variant = ";".join(filter(None, [spec.labels.get("variant"), record.get("variant")]))
             played = run.provenance["sources"].get(record["style"], {}).get("name", "")
             records.append(
-                {**spec.labels, "status": "ok", "source": played, **record, "variant": variant, "scale": spec.scale,
-                 "seed": spec.seed, "run": spec.run, **origin}
-            )  # fmt: skip
+                {
+                    **spec.labels,
+                    "status": "ok",
+                    "source": played,
+                    **record,
+                    "variant": variant,
+                    "scale": spec.scale,
+                    "seed": spec.seed,
+                    "run": spec.run,
+                    **origin,
+                }
+            )
     return records
 
 
@@ -50,9 +59,15 @@ def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:
     for style in run.spec.data.styles:
         for protocol in ("generalization", "personalization"):
             yield {
-                "kind": "result", "style": style, "protocol": protocol, "metric": "accuracy", "unit": "fraction",
-                "aggregate": "none", "value": "", "status": "diverged",
-            }  # fmt: skip
+                "kind": "result",
+                "style": style,
+                "protocol": protocol,
+                "metric": "accuracy",
+                "unit": "fraction",
+                "aggregate": "none",
+                "value": "",
+                "status": "diverged",
+            }
 
 
 def _origin(run: RunFolder) -> dict[str, Any]:

@@ -37,5 +37,7 @@ def choose_device(wanted: str) -> str:
     try:
         torch.empty(0, device=wanted)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"--device: '{wanted}' cannot be used ({str(error).splitlines()[0]}); allowed: auto, cpu, cuda") from error
+        raise InputError(
+            f"--device: '{wanted}' cannot be used ({str(error).splitlines()[0]}); allowed: auto, cpu, cuda"
+        ) from error
     return wanted

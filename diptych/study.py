@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import yaml
@@ -112,8 +111,10 @@ def merged(base: Any, overlay: Any) -> Any:
         return overlay
     if "name" in overlay and overlay["name"] != base.get("name"):
         return overlay
-    return {key: merged(base[key], overlay[key]) if key in base and key in overlay else {**base, **overlay}[key]
-            for key in {**base, **overlay}}  # fmt: skip
+    return {
+        key: merged(base[key], overlay[key]) if key in base and key in overlay else {**base, **overlay}[key]
+        for key in {**base, **overlay}
+    }
 
 
 def names_in(folder: str) -> list[str]:
@@ -177,7 +178,9 @@ class Study:
         """A line for tables and figures: the scale and what it means."""
         seeds = f"{len(self.scale.seeds)} seed{'s' if len(self.scale.seeds) > 1 else ''}"
         players = dict.fromkeys(
-            f"{style} is played by {cell.spec.data.styles[style]}" for cell in self.cells for style in sorted(cell.stand_ins)
+            f"{style} is played by {cell.spec.data.styles[style]}"
+            for cell in self.cells
+            for style in sorted(cell.stand_ins)
         )
         stand_ins = f" Stand-ins: {'; '.join(players)}." if players else ""
         return f"Scale {self.name} ({seeds}): {' '.join(self.scale.about.split())}{stand_ins}"
@@ -206,7 +209,9 @@ class Study:
     def _spec(self, paper: str, values: dict[str, str], seed: int) -> Spec:
         config = self.papers[paper]
         method, _, variant = values["method"].partition(":")
-        content = merged(config.defaults, {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}})
+        content = merged(
+            config.defaults, {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}}
+        )
         for axis, value in values.items():
             if axis == "method":
                 for key in (method, value):
@@ -216,7 +221,10 @@ class Study:
                 content = merged(content, presets[choose(f"{paper}: axes.{axis}", value, presets)])
         point = values | {"method": method}
         for rule in config.rules:
-            if all(point.get(axis) in ([wanted] if isinstance(wanted, str) else wanted) for axis, wanted in rule.when.items()):
+            if all(
+                point.get(axis) in ([wanted] if isinstance(wanted, str) else wanted)
+                for axis, wanted in rule.when.items()
+            ):
                 content = merged(content, rule.set)
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
             content = merged(content, {"algorithm": _parsed(values["setting"])})
@@ -252,7 +260,7 @@ def load_study(scale: str) -> Study:
     """Read a scale and its papers from `config/`.
 
     Raises:
-        common.errors.InputError: there is no such scale or paper, or a file has an unknown key or a value of the wrong type.
+        common.errors.InputError: there is no such scale or paper, or a file has an unknown key or a wrong value.
     """
     choose("scale", scale, names_in("scales"))
     where = f"config/scales/{scale}.yaml"

@@ -37,9 +37,14 @@ def train(
     algorithm = build_algorithm(spec, dealt.classes)
     clients = (torch.cat(dealt.clients),) if algorithm.pooled else dealt.clients
     simulation = Simulation(
-        algorithm, ClientData(dealt.images, dealt.labels, clients), spec.training, spec.seed,
-        workers=workers, device=device, progress=progress,
-    )  # fmt: skip
+        algorithm,
+        ClientData(dealt.images, dealt.labels, clients),
+        spec.training,
+        spec.seed,
+        workers=workers,
+        device=device,
+        progress=progress,
+    )
     code = training_code(str(spec.algorithm.get("name")))
     checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code}"
     resumed = resume(checkpoint, simulation, key)
@@ -69,8 +74,10 @@ def train(
             **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
             "code": code,
             "spec": spec.digest,
-            "sources": {s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
-                        for s, x in zip(dealt.styles, dealt.sources, strict=True)},
+            "sources": {
+                s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
+                for s, x in zip(dealt.styles, dealt.sources, strict=True)
+            },
             "wall_s": round(time.monotonic() - started, 2),
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "bytes_up": simulation.channel.total("up"),
@@ -78,7 +85,7 @@ def train(
             "steps": simulation.done,
             "resumed": resumed,
         }
-    )  # fmt: skip
+    )
     checkpoint.unlink(missing_ok=True)
     return status
 
@@ -86,7 +93,11 @@ def train(
 def training_code(algorithm: str) -> str:
     """The hash of all code that decides the numbers of a run of this algorithm."""
     return code_hash(
-        "partitions.partition", "diptych.assembly", "federation.simulation", "diptych.extraction", algorithm_module(algorithm)
+        "partitions.partition",
+        "diptych.assembly",
+        "federation.simulation",
+        "diptych.extraction",
+        algorithm_module(algorithm),
     )
 
 

@@ -1,7 +1,6 @@
 """What the Snakefile needs: the study, and the names of files. Imports no torch."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -77,7 +76,9 @@ class Workflow:
     def folders(self, wildcards: Any) -> list[str]:
         """The folders of all runs of a paper's method."""
         wanted = f"{wildcards.paper}/", f"/{wildcards.method}/"
-        return [f"{self.results}/runs/{name}" for name in self.specs if name.startswith(wanted[0]) and wanted[1] in name]
+        return [
+            f"{self.results}/runs/{name}" for name in self.specs if name.startswith(wanted[0]) and wanted[1] in name
+        ]
 
     def finished(self, folders: list[str]) -> list[str]:
         """The files that say that these runs are finished."""
@@ -115,7 +116,11 @@ class Workflow:
     def figure_data(self, wildcards: Any) -> str:
         """What a figure is drawn from."""
         kind = self._figure(wildcards.figure).data
-        return f"{self.results}/records.csv" if kind == "records" else f"{self.results}/figures/data/{wildcards.figure}.{kind}.csv"
+        return (
+            f"{self.results}/records.csv"
+            if kind == "records"
+            else f"{self.results}/figures/data/{wildcards.figure}.{kind}.csv"
+        )
 
     def figure_folders(self, wildcards: Any) -> list[str]:
         """The folders of the runs that a figure is drawn from."""

@@ -1,4 +1,4 @@
-"""Style features of all clients: how far they fall into one cluster per client, and a map of them (FedStyle, Fig. 4)."""
+"""Style features of all clients: how far they fall into a cluster per client, and a map of them (FedStyle, Fig. 4)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,9 +45,15 @@ def style_clusters(run: RunFolder, *, samples: int = 2000) -> Iterator[dict[str,
         ("client", rng.permutation(clients), "shuffled-labels"),
     ):
         yield {
-            "kind": "result", "style": "all", "setting": f"features=style;label={label}", "metric": "silhouette",
-            "unit": "score", "aggregate": "none", "value": float(silhouette_score(features, groups)), "control": control,
-        }  # fmt: skip
+            "kind": "result",
+            "style": "all",
+            "setting": f"features=style;label={label}",
+            "metric": "silhouette",
+            "unit": "score",
+            "aggregate": "none",
+            "value": float(silhouette_score(features, groups)),
+            "control": control,
+        }
 
 
 def style_map(run: RunFolder, samples: int = 1200) -> list[dict[str, Any]]:

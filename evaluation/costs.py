@@ -16,8 +16,18 @@ def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
         visits[row["direction"]].add((row["round"], row["client"]))
     for direction in ("up", "down"):
         total, times = sent[direction], len(visits[direction])
-        for metric, value in ((f"bytes_{direction}", total), (f"bytes_{direction}_per_visit", total / times if times else 0)):
-            yield {"kind": "cost", "style": "all", "metric": metric, "unit": "count", "aggregate": "none", "value": value}
+        for metric, value in (
+            (f"bytes_{direction}", total),
+            (f"bytes_{direction}_per_visit", total / times if times else 0),
+        ):
+            yield {
+                "kind": "cost",
+                "style": "all",
+                "metric": metric,
+                "unit": "count",
+                "aggregate": "none",
+                "value": value,
+            }
 
 
 def budget(run: RunFolder) -> Iterator[dict[str, Any]]:

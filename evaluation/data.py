@@ -21,9 +21,14 @@ def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     for value, control in ((-(shares * logs).sum(axis=1).mean(), ""), (np.log(shares.shape[1]), "ceiling")):
         yield {
-            "kind": "result", "style": "all", "metric": "class_entropy", "unit": "nats", "aggregate": "none",
-            "value": float(value), "control": control,
-        }  # fmt: skip
+            "kind": "result",
+            "style": "all",
+            "metric": "class_entropy",
+            "unit": "nats",
+            "aggregate": "none",
+            "value": float(value),
+            "control": control,
+        }
 
 
 def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -31,9 +36,13 @@ def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
     for style, source in run.provenance.get("sources", {}).items():
         for metric in ("images", "classes"):
             yield {
-                "kind": "dataset", "style": style, "metric": metric, "unit": "count", "aggregate": "none",
+                "kind": "dataset",
+                "style": style,
+                "metric": metric,
+                "unit": "count",
+                "aggregate": "none",
                 "value": source[metric],
-            }  # fmt: skip
+            }
 
 
 def class_counts(run: RunFolder) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""FedStyle's linear evaluation: what the shared model's features are worth for every style, and a client's own for it."""
+"""FedStyle's linear evaluation: what the shared model's features are worth for every style, a client's own for it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,9 @@ from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
 Arrays = dict[str, np.ndarray]
 
 
-def linear_probe(run: RunFolder, *, epochs: int = 200, batch_size: int = 2048, lr: float = 3e-3) -> Iterator[dict[str, Any]]:
+def linear_probe(
+    run: RunFolder, *, epochs: int = 200, batch_size: int = 2048, lr: float = 3e-3
+) -> Iterator[dict[str, Any]]:
     """Top-1 accuracy of linear classifiers on frozen features (FedStyle, Sec. Evaluations).
 
     Generalisation: one classifier per style on the shared model's features of all its training images. Personalisation:
@@ -32,9 +34,15 @@ def linear_probe(run: RunFolder, *, epochs: int = 200, batch_size: int = 2048, l
 
 def _record(protocol: str, style: str, value: float, **more: str) -> dict[str, Any]:
     return {
-        "kind": "result", "style": style, "protocol": protocol, "metric": "accuracy", "unit": "fraction",
-        "aggregate": "none", "value": value, **more,
-    }  # fmt: skip
+        "kind": "result",
+        "style": style,
+        "protocol": protocol,
+        "metric": "accuracy",
+        "unit": "fraction",
+        "aggregate": "none",
+        "value": value,
+        **more,
+    }
 
 
 def _seed(run: RunFolder, what: str) -> int:
@@ -61,19 +69,27 @@ def _generalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[st
         if f"initial/{style}/test/features" in arrays:
             probes["untrained"] = ("initial", y)
         accuracy = probe_accuracy(
-            (_tensors(arrays, *(f"{which}/{style}/train/features" for which, _ in probes.values())),
-             torch.stack([labels for _, labels in probes.values()])),
-            (_tensors(arrays, *(f"{which}/{style}/test/features" for which, _ in probes.values())),
-             y_test.expand(len(probes), -1)),
-            _classes(arrays), settings, _seed(run, style),
-        )  # fmt: skip
+            (
+                _tensors(arrays, *(f"{which}/{style}/train/features" for which, _ in probes.values())),
+                torch.stack([labels for _, labels in probes.values()]),
+            ),
+            (
+                _tensors(arrays, *(f"{which}/{style}/test/features" for which, _ in probes.values())),
+                y_test.expand(len(probes), -1),
+            ),
+            _classes(arrays),
+            settings,
+            _seed(run, style),
+        )
         for control, value in zip(probes, accuracy.tolist(), strict=True):
             yield _record("generalization", style, value, control=control)
 
 
 def _personalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[str, Any]]:
     arrays = run.features
-    clients = sorted(int(key.split("/")[1]) for key in arrays if key.startswith("client/") and key.endswith("/positions"))
+    clients = sorted(
+        int(key.split("/")[1]) for key in arrays if key.startswith("client/") and key.endswith("/positions")
+    )
     for style in dict.fromkeys(str(arrays[f"client/{k}/style"]) for k in clients):
         members = [k for k in clients if str(arrays[f"client/{k}/style"]) == style]
         for (variant, control), accuracy in _style_probes(run, style, members, settings).items():
@@ -83,7 +99,9 @@ def _personalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[s
                 yield _record("personalization", style, value, client=f"client-{k}", **more)
 
 
-def _style_probes(run: RunFolder, style: str, members: list[int], settings: ProbeSettings) -> dict[tuple[str, str], Tensor]:
+def _style_probes(
+    run: RunFolder, style: str, members: list[int], settings: ProbeSettings
+) -> dict[tuple[str, str], Tensor]:
     """Accuracy of the style's clients (clients,) by (variant, control)."""
     arrays, seed = run.features, _seed(run, f"clients of {style}")
     y_style, y_test = (torch.from_numpy(arrays[f"labels/{style}/{part}"]) for part in ("train", "test"))
@@ -98,9 +116,12 @@ def _style_probes(run: RunFolder, style: str, members: list[int], settings: Prob
     x, x_test = (_tensors(arrays, *(f"client/{k}/{part}/features" for k in members)) for part in ("train", "test"))
     groups = {"": (x, x_test, y), "shuffled-labels": (x, x_test, torch.stack([_shuffled(row, seed) for row in y]))}
     if f"initial/{style}/train/features" in arrays:
-        initial, initial_test = (torch.from_numpy(arrays[f"initial/{style}/{part}/features"]) for part in ("train", "test"))
+        initial, initial_test = (
+            torch.from_numpy(arrays[f"initial/{style}/{part}/features"]) for part in ("train", "test")
+        )
         groups["untrained"] = (torch.stack([initial[p] for p in positions]), initial_test.expand_as(x_test), y)
-    plain = dict(zip(groups, fit(*(torch.cat(parts) for parts in zip(*groups.values(), strict=True))), strict=True))
+    joined_x, joined_x_test, joined_y = (torch.cat(parts) for parts in zip(*groups.values(), strict=True))
+    plain = dict(zip(groups, fit(joined_x, joined_x_test, joined_y), strict=True))
     if f"client/{members[0]}/train/style" not in arrays:
         return {("", control): accuracy for control, accuracy in plain.items()}
     h_s, h_s_test = (_tensors(arrays, *(f"client/{k}/{part}/style" for k in members)) for part in ("train", "test"))
@@ -117,6 +138,8 @@ def _generator(run: RunFolder, members: list[int]) -> tuple[Tensor, Tensor, Tens
     """G of these clients, from the run's model: `clients/generator.{0,2}.{weight,bias}`."""
     with safe_open(run.path / "model.safetensors", framework="pt") as model:
         w1, b1, w2, b2 = (
-            model.get_tensor(f"clients/generator.{layer}.{kind}")[members] for layer in (0, 2) for kind in ("weight", "bias")
+            model.get_tensor(f"clients/generator.{layer}.{kind}")[members]
+            for layer in (0, 2)
+            for kind in ("weight", "bias")
         )
     return w1, b1, w2, b2

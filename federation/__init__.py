@@ -5,8 +5,8 @@ from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, sq_
 from federation.channel import Channel, Message
 from federation.data import ClientData
 from federation.functional import call_with
-from federation.names import Names, batch_norm, everything, names, nothing
 from federation.models import twins
+from federation.names import Names, batch_norm, everything, names, nothing
 from federation.simulation import Diverged, Simulation
 
 __all__ = [

@@ -15,10 +15,11 @@ from federation.names import Names, everything
 Batch = dict[str, Any]  # tensors, or tuples of tensors, whose first axis is the sample
 Draw = Callable[[Tensor, Tensor, torch.Generator], Batch]
 
+
 class Objective(Protocol):
     """What one client minimises on one batch; see the package `objectives`."""
 
-    def model(self) -> nn.Module:
+    def model(self) -> Any:
         """A freshly initialised model with a part called `encoder`."""
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:

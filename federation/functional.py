@@ -16,9 +16,7 @@ class _Call(nn.Module):
         return self.function(self.module, *arguments)
 
 
-def call_with(
-    tensors: dict[str, Tensor], function: Callable[..., Any], module: nn.Module, *arguments: Any
-) -> Any:
+def call_with(tensors: dict[str, Tensor], function: Callable[..., Any], module: nn.Module, *arguments: Any) -> Any:
     """`function(module, *arguments)`, evaluated as if the named tensors of `module` were `tensors`."""
     named = {f"module.{name}": tensor for name, tensor in tensors.items()}
     return functional_call(_Call(function, module), named, arguments)

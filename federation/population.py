@@ -9,7 +9,7 @@ from federation.names import entries
 
 
 def _stack(tensor: Tensor, clients: int, channels_last: bool) -> Tensor:
-    """`clients` copies of `tensor` along a new first axis; each copy of a 4-D kernel laid out channels-last if asked."""
+    """`clients` copies of `tensor` along a new first axis; copies of a 4-D kernel laid out channels-last if asked."""
     if channels_last and tensor.dim() == 4:
         tensor = tensor.permute(0, 2, 3, 1)
         return tensor.repeat(clients, 1, 1, 1, 1).permute(0, 1, 4, 2, 3)

@@ -20,7 +20,6 @@ from federation.names import selected
 from federation.population import Population
 from federation.server import Server
 
-
 DRAWN_NUMBERS = 2**20
 """Batches are drawn together up to about this many pixel values, which still fit a cache."""
 
@@ -114,7 +113,9 @@ class Simulation:
                 entry.owner.register_parameter(entry.leaf, None)
             else:
                 entry.owner.register_buffer(entry.leaf, None)
-        for member in self.population.members:  # past nn.Module's registry: a reference is no part of the client's model
+        for (
+            member
+        ) in self.population.members:  # past nn.Module's registry: a reference is no part of the client's model
             member.__dict__["received"] = reference
         return reference
 
@@ -221,10 +222,17 @@ class Simulation:
             if not math.isfinite(mean):
                 raise Diverged(round, client, mean)
         return [
-            {"round": round, "client": client, "stage": stage, "phase": number, "update": u,
-             "steps": len(losses[u]), "loss": mean}
+            {
+                "round": round,
+                "client": client,
+                "stage": stage,
+                "phase": number,
+                "update": u,
+                "steps": len(losses[u]),
+                "loss": mean,
+            }
             for u, mean in enumerate(means)
-        ]  # fmt: skip
+        ]
 
     def _batches(
         self, phase: Phase, client: int, positions: Iterator[Tensor], draws: torch.Generator
@@ -268,7 +276,11 @@ class Simulation:
     def _count_steps(self) -> int:
         everyone = range(len(self.data.clients))
         rounds = [c for chosen in self.schedule for c in chosen]
-        work = [(self.algorithm.prologue(), everyone), (self.algorithm.phases(), rounds), (self.algorithm.epilogue(), everyone)]
+        work = [
+            (self.algorithm.prologue(), everyone),
+            (self.algorithm.phases(), rounds),
+            (self.algorithm.epilogue(), everyone),
+        ]
         return sum(self._steps(client, phase) for phases, clients in work for phase in phases for client in clients)
 
     # ---- checkpoints

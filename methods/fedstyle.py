@@ -60,7 +60,9 @@ class FedStyle(Algorithm):
 
     def prologue(self) -> list[Phase]:
         """Algorithm 2."""
-        return [Phase([Update(names("style.encoder", "style.projector"), self.style_loss)], self.style_epochs, originals)]
+        return [
+            Phase([Update(names("style.encoder", "style.projector"), self.style_loss)], self.style_epochs, originals)
+        ]
 
     def style_loss(self, m: Any, batch: Batch) -> Tensor:
         """Eq. 2: images of one style, original or Sobel, are each other's positives."""

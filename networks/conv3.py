@@ -22,9 +22,7 @@ class Conv3(nn.Module):
     def __init__(self, channels: int, image_size: int, width: int = 32) -> None:
         super().__init__()
         self.features = 4 * width
-        self.layers = nn.Sequential(
-            *_block(channels, width), *_block(width, 2 * width), *_block(2 * width, 4 * width)
-        )
+        self.layers = nn.Sequential(*_block(channels, width), *_block(width, 2 * width), *_block(2 * width, 4 * width))
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, channels, height, width) -> (batch, 4 * width)."""

@@ -43,7 +43,9 @@ class Augmentation:
     def __init__(self, settings: AugmentationSettings, size: tuple[int, int]) -> None:
         s = settings
         # cropping_mode: "slice", kornia's default, loops over the samples
-        self.steps: list[K.AugmentationBase2D] = [K.RandomResizedCrop(size, scale=(s.crop, 1.0), cropping_mode="resample")]
+        self.steps: list[K.AugmentationBase2D] = [
+            K.RandomResizedCrop(size, scale=(s.crop, 1.0), cropping_mode="resample")
+        ]
         if s.flip:
             self.steps.append(K.RandomHorizontalFlip(p=s.flip))
         if s.jitter or s.hue:

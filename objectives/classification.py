@@ -14,7 +14,7 @@ from objectives.objective import Model, Objective
 class Classification(Objective):
     """Cross-entropy of a linear head on the encoder's features."""
 
-    def model(self) -> nn.Module:
+    def model(self) -> Any:
         """Parts: encoder, head."""
         encoder = self.encoder()
         return Model(encoder=encoder, head=nn.Linear(encoder.features, self.classes))

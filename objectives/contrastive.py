@@ -44,7 +44,7 @@ class Contrastive(Objective):
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> dict[str, Any]:
         """The images, their labels and two independent views."""
-        augment = Augmentation.of(self.augmentation, tuple(x.shape[-2:]))
+        augment = Augmentation.of(self.augmentation, (x.shape[-2], x.shape[-1]))
         return {"x": x, "y": y, "views": augment(torch.cat([x, x]), generator).chunk(2)}
 
     def outputs(self, model: Any, batch: dict[str, Any]) -> Sequence[Tensor]:
@@ -62,7 +62,7 @@ class SimCLR(Contrastive):
 
     temperature: PositiveFloat = 0.07
 
-    def model(self) -> nn.Module:
+    def model(self) -> Any:
         """Parts: encoder, projector (no batch norm: FedStyle names none)."""
         encoder = self.encoder()
         return Model(encoder=encoder, projector=mlp(encoder.features, self.hidden, self.out))
@@ -82,7 +82,7 @@ class SimSiam(Contrastive):
     known to collapse. FedStyle says only that the predictor is one more two-layer perceptron.
     """
 
-    def model(self) -> nn.Module:
+    def model(self) -> Any:
         """Parts: encoder, projector, predictor."""
         encoder = self.encoder()
         return Model(

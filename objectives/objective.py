@@ -32,7 +32,7 @@ class Objective:
     encoder: Callable[[], Any]
     classes: int
 
-    def model(self) -> nn.Module:
+    def model(self) -> Any:
         """A new model."""
         raise NotImplementedError
 

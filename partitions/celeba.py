@@ -20,7 +20,7 @@ def _columns(file: Path, header: int) -> list[list[str]]:
 
 
 def read_celeba(folder: Path, size: int) -> Source:
-    """All faces: the centre 178x178 brought to `size`; labels are identities (0..), `attributes` (n, 40) is beside them.
+    """All faces: the centre 178x178 brought to `size`; labels are identities, `attributes` (n, 40) beside them.
 
     The official test part (2 in the evaluation list) is the test split. Decoded faces are kept in a cache file.
 

@@ -23,7 +23,7 @@ def _size(labels: np.ndarray, clients: int) -> int:
 
 @_arrays
 def iid(labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Equal shares with the same class proportions (FedStyle, Sec. Datasets); disjoint, at most clients - 1 left out."""
+    """Equal shares with the same class proportions (FedStyle, Sec. Datasets); disjoint, at most clients - 1 left."""
     size = _size(labels, clients)
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]

@@ -65,7 +65,7 @@ def stratified(labels: np.ndarray, fraction: float, rng: np.random.Generator) ->
 
 
 def fitted(images: np.ndarray, size: int, channels: int) -> Tensor:
-    """Images (n, height, width[, 3]) as bytes (n, channels, size, size): bilinear, grey replicated or colour averaged."""
+    """Images (n, height, width[, 3]) as bytes (n, channels, size, size): bilinear, grey copied or colour averaged."""
     x = torch.from_numpy(images)
     x = x.unsqueeze(1) if x.dim() == 3 else x.permute(0, 3, 1, 2)
     if x.shape[-2:] != (size, size):
@@ -97,13 +97,13 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
     splits = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
     size = round(np.mean([mask.sum() for mask in splits]))
     clients, client_styles = [], []
-    for style, (source, mask, rng) in enumerate(zip(sources, splits, rngs, strict=True)):
+    for number, (source, mask, rng) in enumerate(zip(sources, splits, rngs, strict=True)):
         pool = np.flatnonzero(mask)
         if settings.resample == "mean":
             pool = resampled(pool, size, rng)
         for share in _deal(settings, source.labels[pool], rng):
-            clients.append(torch.from_numpy(pool[share] + starts[style]))
-            client_styles.append(style)
+            clients.append(torch.from_numpy(pool[share] + starts[number]))
+            client_styles.append(number)
     return Partition(
         images=torch.cat([fitted(source.images, settings.image_size, settings.channels) for source in sources]),
         labels=torch.from_numpy(np.concatenate([source.labels for source in sources])),

@@ -61,7 +61,9 @@ def _svhn(part: Any) -> Arrays:
 
 
 def _idx(folder: str) -> tuple[str, ...]:
-    return tuple(f"{folder}/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
+    return tuple(
+        f"{folder}/raw/{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+    )
 
 
 TORCHVISION: dict[str, TorchvisionSet] = {

@@ -41,6 +41,7 @@ SOURCES: dict[str, str] = {
 }
 """Every source with a name of its own, and what it is."""
 
+_SETTING = "--config data=FOLDER, or the environment variable DIPTYCH_DATA"
 _EXPRESSION = re.compile(r"(?P<name>[\w.-]+)(?:/(?P<style>[^\[\]/]+))?(?:\[(?P<slice>-?\d*:-?\d*(?::-?\d+)?)\])?")
 
 
@@ -66,7 +67,11 @@ def _sliced(source: Source, expression: str, text: str) -> Source:
     piece = slice(*(int(part) if part else None for part in text.split(":")))
     if piece.step == 0:
         raise InputError(f"source '{expression}': a step of 0 takes nothing")
-    parts = [np.arange(len(source.labels))] if source.test is None else [np.flatnonzero(~source.test), np.flatnonzero(source.test)]
+    parts = (
+        [np.arange(len(source.labels))]
+        if source.test is None
+        else [np.flatnonzero(~source.test), np.flatnonzero(source.test)]
+    )
     return source.taken(np.concatenate([part[piece] for part in parts]), expression)
 
 
@@ -96,7 +101,7 @@ def _read_published(name: str, root: Path, *, download: bool) -> Source:
         if download:
             raise InputError(
                 f"source '{name}': not found below '{root}' and it could not be downloaded ({reason}); put "
-                f"{', '.join(known.files)} there, or name the folder that has them: --config data=FOLDER or DIPTYCH_DATA=FOLDER"
+                f"{', '.join(known.files)} there, or name the folder that has them: {_SETTING}"
             ) from error
         raise InputError(
             f"source '{name}': its files below '{root}' cannot be read ({reason}); delete {', '.join(known.files)} "
@@ -115,7 +120,7 @@ def _absent(name: str, style: str | None, root: Path) -> str:
     if name in EMBEDDED or name in TORCHVISION:
         return f"source '{place}': '{name}' has no styles to choose from; write '{name}'"
     if name in MANUAL:
-        return f"source '{place}': not found below '{root}': {MANUAL[name]} (set the folder by --config data=FOLDER or DIPTYCH_DATA=FOLDER)"
+        return f"source '{place}': not found below '{root}': {MANUAL[name]} (or name another folder: {_SETTING})"
     return (
         f"source '{place}': neither {name}.npz nor a folder {place}/ with one folder per class is below '{root}'; "
         f"{nearest(name, SOURCES)}"

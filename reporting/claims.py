@@ -59,7 +59,11 @@ class Tally:
         """Note the truths and return them as a list."""
         found = list(truths)
         known = [bool(truth) for truth in found if not isinstance(truth, Unknown)]
-        self.asked, self.measured, self.hold = self.asked + len(found), self.measured + len(known), self.hold + sum(known)
+        self.asked, self.measured, self.hold = (
+            self.asked + len(found),
+            self.measured + len(known),
+            self.hold + sum(known),
+        )
         return found
 
 
@@ -187,8 +191,11 @@ def write_claims(paper: str, found: list[Finding], about: str, file: Path) -> No
         part = table[table["verdict"] == outcome]
         lines += [f"## {outcome.capitalize()} ({len(part)} of {len(table)})", ""]
         for row in part.to_dict("records"):
-            lines += [f"- **{row['claim']}** ({row['section']}; on the paper's own numbers: {row['printed']}). "
-                      f"{row['statement']}.", f"  {row['detail']}."]  # fmt: skip
+            lines += [
+                f"- **{row['claim']}** ({row['section']}; on the paper's own numbers: {row['printed']}). "
+                f"{row['statement']}.",
+                f"  {row['detail']}.",
+            ]
         lines.append("")
     with written(file) as part_file:
         part_file.write_text("\n".join(lines))

@@ -57,15 +57,28 @@ def style_map(points: pd.DataFrame) -> Figure:
         axis = axes[rows.index(ssl), columns.index(split)]
         part = points[(points["ssl"] == ssl) & (points["split"] == split)]
         sns.scatterplot(
-            part.astype({"x": float, "y": float}), x="x", y="y", hue="client", palette=palette, style="style", s=14,
-            linewidth=0, legend="brief" if (ssl, split) == cases[-1] else False, ax=axis,
-        )  # fmt: skip
+            part.astype({"x": float, "y": float}),
+            x="x",
+            y="y",
+            hue="client",
+            palette=palette,
+            style="style",
+            s=14,
+            linewidth=0,
+            legend="brief" if (ssl, split) == cases[-1] else False,
+            ax=axis,
+        )
         axis.set(title=f"{SSL.get(ssl, ssl)}, {SPLITS.get(split, split)}", xlabel="", ylabel="", xticks=[], yticks=[])
     last = axes[rows.index(cases[-1][0]), columns.index(cases[-1][1])]
     handles, labels = last.get_legend_handles_labels()
     last.get_legend().remove()
     styles = [(h, name) for h, name in zip(handles, labels, strict=True) if name in set(points["style"])]
-    figure.legend(*zip(*styles, strict=True), title=f"style ({len(clients)} clients, one colour each)", loc="outside lower center", ncols=6)
+    figure.legend(
+        *zip(*styles, strict=True),
+        title=f"style ({len(clients)} clients, one colour each)",
+        loc="outside lower center",
+        ncols=6,
+    )
     return figure
 
 
@@ -75,12 +88,16 @@ def class_counts(counts: pd.DataFrame) -> Figure:
         return _empty("no run with several clients per style")
     splits = list(dict.fromkeys(counts["split"]))
     counts = counts.astype({"client": int, "class": int, "images": int})
-    figure, axes = plt.subplots(1, len(splits), figsize=(5 * len(splits), 3.4), squeeze=False, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(splits), figsize=(5 * len(splits), 3.4), squeeze=False, sharey=True, layout="constrained"
+    )
     top = counts["images"].max()
     for axis, split in zip(axes[0], splits, strict=True):
         part = counts[counts["split"] == split]
         grid = part.pivot_table(index="class", columns="client", values="images", aggfunc="first")
-        sns.heatmap(grid, ax=axis, vmin=0, vmax=top, cmap="viridis", cbar=axis is axes[0][-1], cbar_kws={"label": "images"})
+        sns.heatmap(
+            grid, ax=axis, vmin=0, vmax=top, cmap="viridis", cbar=axis is axes[0][-1], cbar_kws={"label": "images"}
+        )
         styles = part.drop_duplicates("client").sort_values("client")["style"].tolist()
         edges = [n for n in range(1, len(styles)) if styles[n] != styles[n - 1]]
         axis.vlines(edges, *axis.get_ylim(), color="white", linewidth=2)
@@ -94,7 +111,11 @@ def class_counts(counts: pd.DataFrame) -> Figure:
 def stylised(records: pd.DataFrame) -> Figure:
     """The first figure without a caption: personalisation with the stylised feature and without it."""
     ours = _ours(records, method="fedstyle", protocol="personalization", metric="accuracy", aggregate="mean")
-    labels = {"": "content + stylised, G trained", "frozen-generator": "content + stylised, G frozen", "content-only": "content only"}
+    labels = {
+        "": "content + stylised, G trained",
+        "frozen-generator": "content + stylised, G frozen",
+        "content-only": "content only",
+    }
     ours = ours[ours["table"].isin(["table1", "table2", "table3"]) & ours["variant"].isin(labels)]
     if ours.empty:
         return _empty("FedStyle was not measured at this scale")
@@ -104,7 +125,15 @@ def stylised(records: pd.DataFrame) -> Figure:
         ssl=ours["ssl"].map(SSL),
     )
     grid = sns.catplot(
-        ours, kind="bar", x="case", y="value", hue="feature", hue_order=list(labels.values()), col="ssl", height=3.2, errorbar="sd"
+        ours,
+        kind="bar",
+        x="case",
+        y="value",
+        hue="feature",
+        hue_order=list(labels.values()),
+        col="ssl",
+        height=3.2,
+        errorbar="sd",
     )
     grid.set(xlabel="", ylabel="personalisation accuracy (average)")
     for axis in grid.axes.flat:
@@ -119,7 +148,13 @@ def _published_average(axis: plt.Axes, ours: pd.DataFrame) -> None:
     for n, case in enumerate(dict.fromkeys(ours["case"])):
         dataset, _, clients = case.partition(" @")
         table = published("fedstyle", {"1": "table1", "5": "table2", "10": "table3"}[clients])
-        keys = {"dataset": dataset, "ssl": ssl, "protocol": "personalization", "method": "fedstyle", "aggregate": "mean"}
+        keys = {
+            "dataset": dataset,
+            "ssl": ssl,
+            "protocol": "personalization",
+            "method": "fedstyle",
+            "aggregate": "mean",
+        }
         for column, value in keys.items():
             table = table[table[column] == value]
         for value in table["value"].astype(float):
@@ -140,12 +175,24 @@ def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
         curves = curves.assign(
             x=[float(dict(pair.split("=") for pair in s.split(";"))[key]) for s in curves["setting"]],
             value=curves["value"].astype(float),
-            curve=[f"{d}, {SSL.get(s, s)} ({w})" for d, s, w in zip(curves["dataset"], curves["ssl"], curves["whose"], strict=True)],
+            curve=[
+                f"{d}, {SSL.get(s, s)} ({w})"
+                for d, s, w in zip(curves["dataset"], curves["ssl"], curves["whose"], strict=True)
+            ],
         )
         grid = sns.relplot(
-            curves, kind="line", x="x", y="value", hue="curve", style="whose", col="protocol", marker="o", height=3.2,
-            style_order=["ours", "paper"], errorbar="sd",
-        )  # fmt: skip
+            curves,
+            kind="line",
+            x="x",
+            y="value",
+            hue="curve",
+            style="whose",
+            col="protocol",
+            marker="o",
+            height=3.2,
+            style_order=["ours", "paper"],
+            errorbar="sd",
+        )
         positive = (curves["x"] > 0).all()
         grid.set(xlabel=label, ylabel="accuracy (average over styles)", xscale="log" if positive else "symlog")
         grid.set_titles("{col_name}")

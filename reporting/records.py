@@ -10,9 +10,21 @@ from common.records import COLUMNS
 
 PUBLISHED = ROOT / "results" / "paper"
 _CASE = [
-    "paper", "table", "dataset", "clients_per_style", "ssl", "protocol", "method", "variant", "setting", "metric", "unit",
-    "control", "scale", "seed",
-]  # fmt: skip
+    "paper",
+    "table",
+    "dataset",
+    "clients_per_style",
+    "ssl",
+    "protocol",
+    "method",
+    "variant",
+    "setting",
+    "metric",
+    "unit",
+    "control",
+    "scale",
+    "seed",
+]
 """What an average over styles and splits keeps apart."""
 
 
@@ -54,7 +66,7 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1)
     rows = []
     for case, cells in members.groupby(_CASE, sort=False):
-        first = dict(zip(_CASE, case, strict=True))
+        first = dict(zip(_CASE, map(str, case), strict=True))
         if len(cells) != expected[tuple(first[key] for key in group)]:
             continue
         splits = cells["split"].unique()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -10,13 +11,14 @@ from common.files import written
 from reporting.records import PUBLISHED, published, read_csv
 from reporting.verdict import Ours, Verdict, verdict
 
-Key = tuple[str, ...]
+Key = tuple[Any, ...]
+Printed = dict[Any, dict[Any, Any]]
 CONTROLS = {"untrained": "floor: untrained encoder", "shuffled-labels": "floor: shuffled labels"}
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
 LEGEND = (
-    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within 0.01 and our 95 % interval. ~ trend only: above or "
-    "below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data, without a "
+    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within 0.01 and our 95 % interval. ~ trend only: above "
+    "or below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data, without a "
     "reference to see a trend from. – not measured. ± is the standard deviation over seeds, given from three seeds on."
 )
 
@@ -62,7 +64,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
         value = float(row["value"]) if row else None
         unit = row["unit"] if row else "fraction"
         reference = _reference(layout, place, printed, groups)
-        approximate = bool(row) and row["approx"] == "yes"
+        approximate = row is not None and row["approx"] == "yes"
         found = verdict(ours, value, unit, reference, approximate)
         rows.append(
             place
@@ -96,7 +98,7 @@ def _control_rows(
     layout: Layout, ours: pd.DataFrame, plain: pd.DataFrame, supervised: pd.Series
 ) -> Iterator[pd.DataFrame]:
     label = layout.rows[0]
-    rest = {column: "" for column in layout.rows[1:]}
+    rest = dict.fromkeys(layout.rows[1:], "")
     for control, name in CONTROLS.items():
         rows = ours[(ours["control"] == control) & (ours["ssl"] != "supervised")]
         if "method" in layout.rows:
@@ -118,7 +120,7 @@ def _ours(cells: pd.DataFrame) -> Ours:
 
 
 def _reference(
-    layout: Layout, place: dict[str, str], printed: dict[Key, dict[str, str]], groups: dict[Key, Ours]
+    layout: Layout, place: dict[str, str], printed: Printed, groups: dict[Any, Ours]
 ) -> tuple[Ours | None, float | None]:
     """Our and the printed number of the reference row, for a row that is not it."""
     blank = {column: "" for column in layout.rows if column not in layout.reference}
@@ -129,7 +131,7 @@ def _reference(
     return groups.get(key), float(row["value"]) if row else None
 
 
-def _ordered(layout: Layout, printed: dict[Key, dict[str, str]], groups: dict[Key, Ours]) -> list[Key]:
+def _ordered(layout: Layout, printed: Printed, groups: dict[Any, Ours]) -> list[Key]:
     """Published cells in the paper's order, then ours: block by block, further methods before controls."""
     controls = [*CONTROLS.values(), CEILING]
     extra = sorted(
@@ -176,7 +178,7 @@ def _grid(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
     return grid
 
 
-def _joined(key: Key | str) -> str:
+def _joined(key: Any) -> str:
     return " ".join(part for part in ([key] if isinstance(key, str) else key) if part)
 
 
@@ -192,9 +194,12 @@ def errata_of(paper: str, table: str) -> list[str]:
     """What is wrong in a published table, one sentence each."""
     errata = read_csv(PUBLISHED / "errata.csv")
     name = table.replace("table", "Table ")
-    touched = errata[(errata["paper"] == paper) & errata["where"].str.contains(rf"\b{name}\b|Tables? [\d-]*{name[-1]}\b")]
+    touched = errata[
+        (errata["paper"] == paper) & errata["where"].str.contains(rf"\b{name}\b|Tables? [\d-]*{name[-1]}\b")
+    ]
     return [
-        f"{row['where']}: printed {row['printed']}; {row['recomputed_or_issue']}" + (f" ({row['comment']})" if row["comment"] else "")
+        f"{row['where']}: printed {row['printed']}; {row['recomputed_or_issue']}"
+        + (f" ({row['comment']})" if row["comment"] else "")
         for row in touched.to_dict("records")
     ]
 
@@ -218,8 +223,16 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-_LATEX = {"✓": r"$\checkmark$", "~": r"$\sim$", r"\textasciitilde ": r"$\sim$", "✗": r"$\times$", "·": r"$\cdot$",
-          "±": r"$\pm$", "−": "$-$", "–": "--"}  # fmt: skip
+_LATEX = {
+    "✓": r"$\checkmark$",
+    "~": r"$\sim$",
+    r"\textasciitilde ": r"$\sim$",
+    "✗": r"$\times$",
+    "·": r"$\cdot$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+}
 
 
 def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
@@ -227,7 +240,11 @@ def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     cells, _ = _with_texts(cells)
     grid = _grid(Layout(**{**vars(layout), "rows": layout.blocks + layout.rows}), cells)
     text = grid.map(lambda cell: cell.split(" [")[0]).to_latex(
-        escape=True, multicolumn_format="c", longtable=True, caption=f"{layout.title}. {about}", label=f"tab:{layout.paper}-{layout.table}"
+        escape=True,
+        multicolumn_format="c",
+        longtable=True,
+        caption=f"{layout.title}. {about}",
+        label=f"tab:{layout.paper}-{layout.table}",
     )
     for symbol, command in _LATEX.items():
         text = text.replace(symbol, command)
