@@ -32,7 +32,9 @@ class Population:
     def _member(self, template: nn.Module, client: int) -> nn.Module:
         member = copy.deepcopy(template)
         for entry in list(entries(member)):
-            row = self.storage[entry.name][client]
+            # .data: a view with a version counter of its own; otherwise autograd would take another thread's step on
+            # its client for a change of this one's weights
+            row = self.storage[entry.name][client].data
             setattr(entry.owner, entry.leaf, nn.Parameter(row) if entry.is_parameter else row)
         return member.train()
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from pydantic import PositiveFloat, PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 
 from common.settings import settings
 from networks import mlp

@@ -1,0 +1,256 @@
+"""Every baseline against an answer by hand: two rounds, three local steps, three tensors, unequal clients."""
+
+import numpy as np
+import pytest
+
+from baselines.apfl import APFL
+from baselines.centralized import Centralized
+from baselines.ditto import Ditto
+from baselines.fedavg import FedAvg
+from baselines.fedavg_ft import FedAvgFT
+from baselines.fedper import FedPer
+from baselines.fedprox import FedProx
+from baselines.fedrep import FedRep
+from tests.quadratic import (
+    CURVATURE,
+    LR,
+    SHAPES,
+    SIZES,
+    START,
+    Comparison,
+    Quadratic,
+    Tensors,
+    average,
+    centres,
+    descend,
+    pooled,
+    simulate,
+)
+
+ROUNDS, STEPS = 2, 3
+C = centres()
+BODY, HEAD = ["encoder.a", "encoder.b"], ["head.c"]
+
+
+def fedavg_by_hand(
+    names: list[str] | None = None, pull: float = 0.0, steps: int = STEPS
+) -> tuple[Tensors, list[Tensors]]:
+    """The server's tensors and each client's last own, when clients descend from w, pulled back to it by `pull`."""
+    server: Tensors = {}
+    clients: list[Tensors] = [{} for _ in SIZES]
+    for name in names or list(SHAPES):
+        w = START[name]
+        for _ in range(ROUNDS):
+            parts = [descend(w, c[name], CURVATURE[name], steps, pull, w) for c in C]
+            w = average(parts)
+        server[name] = w
+        for client, part in zip(clients, parts, strict=True):
+            client[name] = part
+    return server, clients
+
+
+def local_by_hand(names: list[str], steps: int) -> list[Tensors]:
+    """Each client's tensors when nobody ever overwrites them."""
+    return [{n: descend(START[n], c[n], CURVATURE[n], steps) for n in names} for c in C]
+
+
+def prefixed(prefix: str, tensors: Tensors) -> Tensors:
+    return {f"{prefix}.{name}": value for name, value in tensors.items()}
+
+
+def check_fedavg(kind: type = FedAvg) -> None:
+    server, clients = fedavg_by_hand()
+    found = Comparison(simulate(kind(objective=Quadratic())))
+    found.server(server)
+    found.clients(clients)
+
+
+def check_uniform(kind: type = FedAvg) -> None:
+    """One round with equal weights: the plain mean of the three."""
+    found = Comparison(simulate(kind(objective=Quadratic()), rounds=1, weighting="uniform"))
+    found.server({n: np.mean([descend(START[n], c[n], CURVATURE[n], STEPS) for c in C], axis=0) for n in SHAPES})
+
+
+def check_fedprox(kind: type = FedProx) -> None:
+    server, clients = fedavg_by_hand(pull=0.8)
+    found = Comparison(simulate(kind(objective=Quadratic(), mu=0.8)))
+    found.server(server)
+    found.clients(clients)
+
+
+def check_fedprox_as_fedstyle_reads_it(kind: type = FedProx) -> None:
+    """w_k is never overwritten: it goes on from where it was, pulled to what was received, and is averaged."""
+    server: Tensors = {}
+    for name in SHAPES:
+        w, own = START[name], [START[name]] * 3
+        for _ in range(ROUNDS):
+            own = [descend(p, c[name], CURVATURE[name], STEPS, 0.8, w) for p, c in zip(own, C, strict=True)]
+            w = average(own)
+        server[name] = w
+    Comparison(simulate(kind(objective=Quadratic(), mu=0.8, reading="fedstyle"))).server(server)
+
+
+def check_ditto(kind: type = Ditto) -> None:
+    """w as in FedAvg; v goes on from where it was, pulled to the w that was received."""
+    server, _ = fedavg_by_hand()
+    personal: list[Tensors] = [{} for _ in SIZES]
+    for name in SHAPES:
+        w, vs = START[name], [START[name]] * 3
+        for _ in range(ROUNDS):
+            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, w) for v, c in zip(vs, C, strict=True)]
+            w = average([descend(w, c[name], CURVATURE[name], STEPS) for c in C])
+        for client, v in zip(personal, vs, strict=True):
+            client[f"v.{name}"] = v
+    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7)))
+    found.server(prefixed("w", server))
+    found.clients(personal)
+
+
+def check_ditto_as_fedstyle_reads_it(kind: type = Ditto) -> None:
+    """v is pulled to the w that its client has just trained, which is a constant while v moves."""
+    server, _ = fedavg_by_hand()
+    personal: list[Tensors] = [{} for _ in SIZES]
+    for name in SHAPES:
+        w, vs = START[name], [START[name]] * 3
+        for _ in range(ROUNDS):
+            trained = [descend(w, c[name], CURVATURE[name], STEPS) for c in C]
+            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, t) for v, c, t in zip(vs, C, trained, strict=True)]
+            w = average(trained)
+        for client, v in zip(personal, vs, strict=True):
+            client[f"v.{name}"] = v
+    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7, reading="fedstyle")))
+    found.server(prefixed("w", server))
+    found.clients(personal)
+
+
+def check_fedper(kind: type = FedPer) -> None:
+    server, _ = fedavg_by_hand(BODY)
+    found = Comparison(simulate(kind(objective=Quadratic())))
+    found.server(server)
+    found.clients(local_by_hand(HEAD, ROUNDS * STEPS))
+
+
+def check_fedrep(kind: type = FedRep) -> None:
+    """The head takes three steps a round and stays, the body one and is averaged."""
+    server, _ = fedavg_by_hand(BODY, steps=1)
+    found = Comparison(simulate(kind(objective=Quadratic())))
+    found.server(server)
+    found.clients(local_by_hand(HEAD, ROUNDS * STEPS))
+
+
+def check_fedrep_as_fedstyle_reads_it(kind: type = FedRep) -> None:
+    server, _ = fedavg_by_hand(BODY)
+    simulation = simulate(kind(objective=Quadratic(), reading="fedstyle"))
+    Comparison(simulation).server(server)
+    Comparison(simulation).clients(local_by_hand(HEAD, ROUNDS * STEPS))
+    assert simulation.done == ROUNDS * 3 * 2 * STEPS  # twice the budget of FedAvg
+
+
+def check_apfl(kind: type = APFL) -> None:
+    """w as in FedAvg; v <- v - lr * alpha * h * (alpha v + (1 - alpha) w - c), with the w from before the batch."""
+    alpha = 0.3
+    server, _ = fedavg_by_hand()
+    personal: list[Tensors] = [{} for _ in SIZES]
+    for name in SHAPES:
+        h, w_global = CURVATURE[name], START[name]
+        vs = [START[name]] * 3
+        for _ in range(ROUNDS):
+            ws = []
+            for k, c in enumerate(C):
+                w, v = w_global, vs[k]
+                for _ in range(STEPS):
+                    slope = h * (alpha * v + (1 - alpha) * w - c[name])
+                    w, v = w - LR * h * (w - c[name]), v - LR * alpha * slope
+                ws.append(w)
+                vs[k] = v
+            w_global = average(ws)
+        for client, v in zip(personal, vs, strict=True):
+            client[f"v.{name}"] = v
+    found = Comparison(simulate(kind(objective=Quadratic(), alpha=alpha)))
+    found.server(prefixed("w", server))
+    found.clients(personal)
+
+
+def check_apfl_as_fedstyle_reads_it(kind: type = APFL) -> None:
+    """Outputs are mixed, alpha on the shared side: v <- v - lr * (1 - alpha) * h * (alpha w + (1 - alpha) v - c)."""
+    alpha = 0.3
+    personal: list[Tensors] = [{} for _ in SIZES]
+    for name in SHAPES:
+        h, w_global = CURVATURE[name], START[name]
+        vs = [START[name]] * 3
+        for _ in range(ROUNDS):
+            ws = []
+            for k, c in enumerate(C):
+                w, v = w_global, vs[k]
+                for _ in range(STEPS):
+                    slope = h * (alpha * w + (1 - alpha) * v - c[name])
+                    w, v = w - LR * h * (w - c[name]), v - LR * (1 - alpha) * slope
+                ws.append(w)
+                vs[k] = v
+            w_global = average(ws)
+        for client, v in zip(personal, vs, strict=True):
+            client[f"v.{name}"] = v
+    Comparison(simulate(kind(objective=Quadratic(), alpha=alpha, reading="fedstyle"))).clients(personal)
+
+
+def check_fine_tuning(kind: type = FedAvgFT) -> None:
+    """All clients, from the final average, for two more epochs."""
+    server, _ = fedavg_by_hand()
+    found = Comparison(simulate(kind(objective=Quadratic(), fine_tuning_epochs=2)))
+    found.server(server)
+    found.clients([{n: descend(server[n], c[n], CURVATURE[n], 2) for n in SHAPES} for c in C])
+
+
+def check_persistent_momentum(kind: type = Ditto) -> None:
+    """Heavy-ball steps b <- 0.5 b + g; every client keeps its own b for w and for v over both rounds."""
+    mu, beta = 1.7, 0.5
+    personal: list[Tensors] = [{} for _ in SIZES]
+    for name in SHAPES:
+        h, w_global = CURVATURE[name], START[name]
+        state = [[START[name], 0.0, 0.0] for _ in SIZES]  # v, and the buffers of v and w
+        for _ in range(ROUNDS):
+            ws = []
+            for k, c in enumerate(C):
+                w, (v, bv, bw) = w_global, state[k]
+                for _ in range(STEPS):
+                    bw = beta * bw + h * (w - c[name])
+                    bv = beta * bv + h * (v - c[name]) + mu * (v - w_global)
+                    w, v = w - LR * bw, v - LR * bv
+                ws.append(w)
+                state[k] = [v, bv, bw]
+            w_global = average(ws)
+        for client, (v, _, _) in zip(personal, state, strict=True):
+            client[f"v.{name}"] = v
+    simulation = simulate(kind(objective=Quadratic(), mu=mu), momentum=beta, optimiser_state="persistent")
+    Comparison(simulation).clients(personal)
+
+
+CHECKS = [
+    check_persistent_momentum,
+    check_fedavg,
+    check_uniform,
+    check_fedprox,
+    check_fedprox_as_fedstyle_reads_it,
+    check_ditto,
+    check_ditto_as_fedstyle_reads_it,
+    check_fedper,
+    check_fedrep,
+    check_fedrep_as_fedstyle_reads_it,
+    check_apfl,
+    check_apfl_as_fedstyle_reads_it,
+    check_fine_tuning,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_by_hand(check):
+    check()
+
+
+def test_centralised_training_descends_on_the_mean_of_all_images_and_sends_nothing():
+    simulation = simulate(Centralized(objective=Quadratic()), dealt=pooled())
+    for name in SHAPES:
+        mean = average([c[name] for c in C])
+        expected = descend(START[name], mean, CURVATURE[name], ROUNDS * STEPS)
+        np.testing.assert_allclose(simulation.population.storage[name][0].numpy(), expected, atol=1e-6)
+    assert not simulation.channel.traffic

@@ -1,0 +1,55 @@
+"""A small run on the embedded digits: real objectives and networks, a second or two."""
+
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from common.spec import DataSettings, OptimiserSettings, TrainingSettings
+from federation import Algorithm, ClientData, Simulation
+from networks import Conv3
+from objectives import OBJECTIVES, Objective
+from objectives.augmentation import AugmentationSettings
+from partitions import Partition, partition
+
+STYLES = {"mnist": "digits-plain[0::9]", "svhn": "digits-photo[1::9]", "usps": "digits-bold[2::9]"}
+
+
+@cache
+def dealt(clients_per_style: int = 1) -> Partition:
+    """Three styles of 200 digits each, at 8 pixels."""
+    settings = DataSettings(dataset="digit", styles=STYLES, image_size=8, clients_per_style=clients_per_style)
+    return partition(settings, "", seed=3)
+
+
+def data(clients_per_style: int = 1) -> ClientData:
+    split = dealt(clients_per_style)
+    return ClientData(split.images, split.labels, split.clients)
+
+
+def objective(name: str, **settings: Any) -> Objective:
+    if name != "classification":
+        settings = {"augmentation": AugmentationSettings(crop=0.5, hue=0.0), "hidden": 16, "out": 8, **settings}
+    return OBJECTIVES[name](encoder=partial(Conv3, channels=3, image_size=8, width=4), classes=10, **settings)
+
+
+def training(**settings: Any) -> TrainingSettings:
+    return TrainingSettings(
+        **{"rounds": 2, "batch_size": 16, "optimiser": OptimiserSettings(lr=0.05, momentum=0.9), **settings}
+    )
+
+
+def simulate(algorithm: Algorithm, dealt: ClientData | None = None, seed: int = 7, **settings: Any) -> Simulation:
+    workers = settings.pop("workers", 1)
+    simulation = Simulation(algorithm, dealt or data(), training(**settings), seed, workers=workers)
+    simulation.run()
+    return simulation
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], *, of: str = "", other: str = "") -> bool:
+    """Whether tensors are bitwise equal, after stripping the prefixes `of` and `other` from their names."""
+    a = {name.removeprefix(of): t for name, t in a.items() if name.startswith(of)}
+    b = {name.removeprefix(other): t for name, t in b.items() if name.startswith(other)}
+    assert a
+    assert a.keys() == b.keys()
+    return all(torch.equal(a[name], b[name]) for name in a)

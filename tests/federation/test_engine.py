@@ -1,0 +1,366 @@
+"""The engine: the same numbers however clients are run, whatever is interrupted, and only through the channel."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call, grad, vmap
+
+from baselines.ditto import Ditto
+from baselines.fedavg import FedAvg
+from baselines.fedper import FedPer
+from baselines.fedprox import FedProx
+from common.optimisers import step
+from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
+from federation import Diverged, Simulation, names
+from federation.checkpoint import resume, save
+from federation.data import batches, split_batch, steps_of
+from federation.server import Server
+from federation.simulation import initial_model, schedule
+from methods.fedstyle import FedStyle
+from tests.digits import data, objective, same, simulate, training
+
+# ---- loop, threads, vmap
+
+
+@pytest.mark.parametrize("workers", [2, 5])
+@pytest.mark.parametrize("algorithm", [FedAvg, Ditto, FedStyle])
+def test_threads_give_the_weights_of_the_loop(algorithm, workers):
+    settings = {"style_epochs": 1} if algorithm is FedStyle else {}
+    made = algorithm(objective=objective("simclr"), **settings)
+    looped, threaded = simulate(made, data(2)), simulate(made, data(2), workers=workers)
+    assert same(looped.population.storage, threaded.population.storage)
+    assert looped.history == threaded.history
+
+
+class _Mapped(torch.nn.Module):
+    """An update's loss as a module, so that torch.func can give it other tensors."""
+
+    def __init__(self, model, loss):
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, batch):
+        return self.loss(self.model, batch)
+
+
+def _stacked(batches_of_clients):
+    """Batches of all clients as one, with a leading client axis."""
+    for together in zip(*batches_of_clients, strict=True):
+        yield {
+            key: tuple(map(torch.stack, zip(*(batch[key] for batch in together), strict=True)))
+            if isinstance(value, tuple)
+            else torch.stack([batch[key] for batch in together])
+            for key, value in together[0].items()
+        }
+
+
+@pytest.fixture
+def doubles():
+    torch.set_default_dtype(torch.float64)
+    yield dataclasses.replace(data(), images=data().images.double() / 255)
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", ["classification", "simclr", "simsiam"])
+@pytest.mark.parametrize("algorithm", [FedAvg, FedProx])
+def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
+    """One round of all clients at once under vmap gives the weights of the loop, batch-norm statistics included."""
+    made = algorithm(objective=objective(name))
+    (update,) = made.updates()
+    looped, batches_of_clients = Simulation(made, doubles, training(rounds=1), 7), [[] for _ in doubles.clients]
+    draw_batches = looped._batches
+
+    def remembered(phase, client, positions, draws):
+        for batch in draw_batches(phase, client, positions, draws):
+            batches_of_clients[client].append(batch)
+            yield batch
+
+    looped._batches = remembered
+    start = Simulation(made, doubles, training(rounds=1), 7)
+    start._broadcast(1, [0, 1, 2])
+    looped.run()
+    kinds = (start.template.named_parameters, start.template.named_buffers)
+    parameters, buffers = ({n: start.population.storage[n].clone() for n, _ in kind()} for kind in kinds)
+    template, state = _Mapped(start.population.members[0], update.loss), {}
+
+    def loss(parameters, buffers, batch):
+        tensors = {f"model.{n}": t for n, t in [*parameters.items(), *buffers.items()]}
+        return functional_call(template, tensors, (batch,))
+
+    for batch in _stacked(batches_of_clients):
+        gradients = vmap(grad(loss))(parameters, buffers, batch)
+        step(training().optimiser, list(parameters.values()), list(gradients.values()), state)
+    assert state
+    for n, rows in [*parameters.items(), *buffers.items()]:
+        torch.testing.assert_close(rows, looped.population.storage[n])
+
+
+# ---- randomness
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
+    made = FedAvg(objective=objective("simclr"))
+    first, second, other = simulate(made), simulate(made), simulate(made, seed=8)
+    assert same(first.server.tensors, second.server.tensors)
+    assert not same(first.server.tensors, other.server.tensors)
+
+
+def test_global_random_state_neither_matters_nor_changes():
+    made = FedAvg(objective=objective("simclr"))
+    torch.manual_seed(1)
+    first, after = simulate(made), torch.rand(3)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(3), after)
+    assert same(simulate(made).server.tensors, first.server.tensors)
+
+
+def test_a_client_draws_the_same_whoever_else_is_there():
+    """Client 0 trains to the same weights in round 1 with and without the others."""
+    made = FedAvg(objective=objective("simclr"))
+    everybody = simulate(made, rounds=1)
+    alone = simulate(made, dataclasses.replace(data(), clients=data().clients[:1]), rounds=1)
+    assert same(
+        {n: t[0] for n, t in everybody.population.storage.items()},
+        {n: t[0] for n, t in alone.population.storage.items()},
+    )
+
+
+def test_schedule():
+    rounds = schedule(11, 400, 10, 0.45)
+    assert all(len(set(chosen)) == 4 and chosen == sorted(chosen) for chosen in rounds)
+    visits = np.bincount(np.concatenate(rounds), minlength=10)
+    assert visits.min() > 120  # 160 expected each
+    assert visits.max() < 200
+    assert schedule(11, 400, 10, 0.45) == rounds
+    assert schedule(12, 400, 10, 0.45) != rounds
+    assert schedule(0, 1, 30, 0.1) == schedule(0, 2, 30, 0.1)[:1]
+    assert [len(c) for c in schedule(0, 1, 3, 0.1)] == [1]
+    assert [len(c) for c in schedule(0, 1, 20, 0.15)] == [3]  # 0.15 * 20 is a hair below 3 in floating point
+
+
+def test_batches_pass_over_everything_before_anything_comes_again():
+    generator = torch.Generator().manual_seed(0)
+    found = list(batches(10, 3, 7, generator))
+    assert [len(b) for b in found] == [3] * 7
+    for start in (0, 3):
+        seen = torch.cat(found[start : start + 3])
+        assert len(set(seen.tolist())) == 9
+    assert [len(b) for b in batches(2, 64, 2, generator)] == [2, 2]
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(0, 0), (0.5, 2), (1, 3), (2, 6), (0.01, 1)])
+def test_steps(epochs, steps):
+    assert steps_of(10, 3, epochs) == steps
+    assert steps_of(2, 3, 2) == 2
+
+
+def test_split_batch_keeps_samples_together():
+    batch = {"x": torch.arange(5), "views": (torch.arange(5) * 10, torch.arange(5) * 100)}
+    parts = list(split_batch(batch, [2, 3]))
+    assert [p["x"].tolist() for p in parts] == [[0, 1], [2, 3, 4]]
+    assert [p["views"][1].tolist() for p in parts] == [[0, 100], [200, 300, 400]]
+
+
+def test_all_clients_start_from_the_same_tensors_and_own_their_copies():
+    simulation = Simulation(FedAvg(objective=objective("simclr")), data(), training(), 7)
+    template = dict(initial_model(simulation.algorithm, 7).named_parameters())
+    first, second, _ = simulation.population.members
+    for name, parameter in first.named_parameters():
+        assert torch.equal(parameter, template[name])
+    with torch.no_grad():
+        next(first.parameters()).add_(1)
+    assert not torch.equal(next(first.parameters()), next(second.parameters()))
+    name = next(iter(template))
+    assert torch.equal(simulation.population.storage[name][0], first.get_parameter(name))  # a view, not a copy
+
+
+@pytest.mark.parametrize("settings", [{"channels_last": True}, {"precision": "bf16"}])
+def test_layout_and_precision_change_the_way_a_little(settings):
+    made = FedAvg(objective=objective("classification"))
+    plain, changed = simulate(made), simulate(made, **settings)
+    start = dict(plain.template.named_parameters())
+    moved = [
+        torch.cat([(s.server.tensors[n] - p.detach()).flatten() for n, p in start.items()]) for s in (plain, changed)
+    ]
+    assert torch.cosine_similarity(*moved, dim=0) > 0.9
+    kernel = changed.population.members[0].encoder.layers[3].weight
+    assert kernel.is_contiguous(memory_format=torch.channels_last) == ("channels_last" in settings)
+
+
+# ---- the channel
+
+
+@pytest.mark.parametrize(("algorithm", "participation"), [(FedAvg, 1.0), (FedPer, 0.4), (Ditto, 0.7)])
+def test_bytes_are_those_of_what_crossed(algorithm, participation):
+    messages = []
+    made = algorithm(objective=objective("simclr"))
+    simulation = Simulation(made, data(2), training(participation=participation), 7, listeners=[messages.append])
+    simulation.run()
+    assert messages
+    for way in ("up", "down"):
+        crossed = [m for m in messages if m.direction == way]
+        copies = [1 if way == "up" else len(m.clients) for m in crossed]
+        heard = sum(
+            n * sum(t.numel() * t.element_size() for t in m.tensors.values())
+            for m, n in zip(crossed, copies, strict=True)
+        )
+        assert simulation.channel.total(way) == heard > 0
+    sent = {name for m in messages for name in m.tensors}
+    assert sent == set(simulation.server.tensors)
+    assert {c for (_, c, _, _) in simulation.channel.traffic} <= set(range(6))
+
+
+def test_a_listener_sees_what_was_sent_and_it_stays_what_it_was():
+    messages = []
+    made = FedPer(objective=objective("simclr"))
+    simulation = Simulation(made, data(), training(rounds=1), 7, listeners=[messages.append])
+    simulation.run()
+    down, up = messages
+    weights = torch.tensor([len(i) for i in data().clients], dtype=torch.float32)
+    for name, rows in up.tensors.items():
+        expected = torch.tensordot(weights / weights.sum(), rows, dims=1)
+        torch.testing.assert_close(simulation.server.tensors[name], expected)
+        assert not torch.equal(down.tensors[name], simulation.server.tensors[name])
+    assert all(name.startswith("encoder") for name in up.tensors)
+    simulation.population.storage["encoder.layers.0.weight"].zero_()
+    assert up.tensors["encoder.layers.0.weight"].abs().sum() > 0
+
+
+def test_private_tensors_stay_private_and_survive_rounds():
+    simulation = simulate(FedPer(objective=objective("simclr")))
+    heads = simulation.population.storage["projector.0.weight"]
+    assert not torch.equal(heads[0], heads[1])
+    assert not any(name.startswith("projector") for name in simulation.server.tensors)
+    with pytest.raises(AttributeError):
+        _ = simulation.population.members[0].received.projector.weight
+
+
+def test_nothing_can_be_stashed_away_on_an_algorithm():
+    """The one object that clients and server share is frozen: nothing passes through it beside the channel."""
+    made = FedAvg(objective=objective("simclr"))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.secret = torch.ones(1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.objective.secret = torch.ones(1)
+
+
+def test_the_received_model_does_not_follow_the_client():
+    """What FedProx and Ditto refer to is what was received, also after many local steps."""
+    references = []
+
+    class Watched(FedProx):
+        def proximal_loss(self, m, batch):
+            references.append(next(m.received.parameters()).clone())
+            return super().proximal_loss(m, batch)
+
+    simulate(Watched(objective=objective("classification"), mu=1), rounds=1)
+    assert len(references) > 6
+    assert all(torch.equal(r, references[0]) for r in references)
+
+
+def test_an_update_that_names_nothing_is_refused():
+    class Empty(FedAvg):
+        def updates(self):
+            return [dataclasses.replace(super().updates()[0], which=names("no_such_part"))]
+
+    with pytest.raises(ValueError, match="names no parameter"):
+        simulate(Empty(objective=objective("classification")))
+
+
+# ---- server and optimisers against torch's own
+
+
+@pytest.mark.parametrize(
+    ("settings", "theirs"),
+    [
+        (OptimiserSettings(lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)),
+        (
+            OptimiserSettings(lr=0.1, momentum=0.9, weight_decay=0.01),
+            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
+        ),
+        (
+            OptimiserSettings(name="adam", lr=0.1, betas=(0.5, 0.9), weight_decay=0.01),
+            lambda p: torch.optim.Adam(p, lr=0.1, betas=(0.5, 0.9), weight_decay=0.01),
+        ),
+    ],
+)
+def test_optimisers_are_torchs(settings, theirs):
+    generator = torch.Generator().manual_seed(0)
+    ours = [torch.randn(3, generator=generator), torch.randn(2, 2, generator=generator)]
+    reference = [torch.nn.Parameter(p.clone()) for p in ours]
+    optimiser, state = theirs(reference), {}
+    for _ in range(4):
+        gradients = [torch.randn(p.shape, generator=generator) for p in ours]
+        for p, g in zip(reference, gradients, strict=True):
+            p.grad = g.clone()
+        optimiser.step()
+        step(settings, ours, gradients, state)
+    for a, b in zip(ours, reference, strict=True):
+        torch.testing.assert_close(a, b.detach())
+
+
+def test_adam_on_the_server_follows_the_pseudo_gradient_and_buffers_take_the_mean():
+    start = {"w": torch.tensor([1.0, -2.0]), "mean": torch.tensor([0.5])}
+    server = Server(dict(start), {"w"}, ServerSettings(optimiser="adam", lr=0.1, betas=(0.9, 0.99)))
+    reference = torch.nn.Parameter(start["w"].clone())
+    adam = torch.optim.Adam([reference], lr=0.1, betas=(0.9, 0.99))
+    for shift in (0.3, -0.7, 0.2):
+        w = server.tensors["w"]
+        uploads = {"w": torch.stack([w + shift, w - 2 * shift]), "mean": torch.tensor([[1.0], [4.0]])}
+        reference.grad = reference.detach() - (0.25 * uploads["w"][0] + 0.75 * uploads["w"][1])
+        adam.step()
+        server.aggregate(uploads, [1, 3])
+        torch.testing.assert_close(server.tensors["w"], reference.detach())
+        assert server.tensors["mean"].item() == pytest.approx(3.25)
+
+
+# ---- interruption
+
+
+@pytest.mark.parametrize("algorithm", [FedAvg, Ditto, FedStyle])
+@pytest.mark.parametrize("stop", [0, 1, 2])
+@pytest.mark.parametrize("optimiser_state", ["round", "persistent"])
+def test_resuming_gives_what_never_stopping_gives(tmp_path, algorithm, stop, optimiser_state):
+    settings = {"style_epochs": 1} if algorithm is FedStyle else {}
+    made = algorithm(objective=objective("simclr"), **settings)
+    server = ServerSettings(optimiser="adam", lr=0.01)
+    options = training(rounds=3, participation=0.7, optimiser_state=optimiser_state, server=server)
+
+    class Stopped(Exception):
+        pass
+
+    def interrupt(simulation):
+        save(tmp_path / "checkpoint.pt", simulation, "key")
+        if simulation.round == stop:
+            raise Stopped
+
+    whole = Simulation(made, data(), options, 7)
+    whole.run()
+    with pytest.raises(Stopped):
+        Simulation(made, data(), options, 7).run(interrupt)
+    resumed = Simulation(made, data(), options, 7)
+    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
+    assert resumed.round == stop
+    resumed.run()
+    assert same(resumed.population.storage, whole.population.storage)
+    assert same(resumed.server.tensors, whole.server.tensors)
+    assert resumed.history == whole.history
+    assert resumed.channel.traffic == whole.channel.traffic
+
+
+def test_a_checkpoint_of_another_run_is_not_taken(tmp_path):
+    made = FedAvg(objective=objective("classification"))
+    simulation = Simulation(made, data(), training(), 7)
+    assert not resume(tmp_path / "none.pt", simulation, "key")
+    save(tmp_path / "checkpoint.pt", simulation, "other key")
+    assert not resume(tmp_path / "checkpoint.pt", simulation, "key")
+    assert simulation.round == -1
+
+
+def test_divergence_names_round_and_client():
+    options = TrainingSettings(rounds=3, batch_size=16, optimiser=OptimiserSettings(lr=1e20))
+    simulation = Simulation(FedAvg(objective=objective("classification")), data(), options, 7)
+    with pytest.raises(Diverged, match=r"loss of client 0 is (nan|inf) in round \d; try a lower learning rate"):
+        simulation.run()

@@ -1,0 +1,26 @@
+"""Breaking the code on purpose."""
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+
+@contextmanager
+def mutated(module_name: str, name: str, old: str, new: str, *, where: str | None = None) -> Iterator[Any]:
+    """Within the block, `module.name` is what its source says after `old` is replaced by `new`; yields it.
+
+    Args:
+        name: a function or class of the module.
+        where: the module in which the mutant takes the original's place, if it is used from another one.
+    """
+    module = importlib.import_module(module_name)
+    source = textwrap.dedent(inspect.getsource(getattr(module, name)))
+    assert old in source, f"'{old}' is not in {module_name}.{name}: this mutation no longer tests anything"
+    scope = dict(vars(module))
+    exec(compile(source.replace(old, new), f"<mutant of {module_name}>", "exec"), scope)
+    with mock.patch.object(importlib.import_module(where or module_name), name, scope[name]):
+        yield scope[name]
