@@ -1,0 +1,102 @@
+"""Losses against brute force and against other libraries."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from objectives import OBJECTIVES
+from objectives.contrastive import info_nce
+from tests.digits import objective
+
+
+def _projections(n: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _supervised_info_nce_by_loops(z: np.ndarray, groups: list[int], tau: float) -> float:
+    """Eq. 2 of FedStyle with the usual normalisation: mean over anchors, mean over the anchor's positives."""
+    z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    total = 0.0
+    for i in range(len(z)):
+        denominator = sum(math.exp(z[i] @ z[n] / tau) for n in range(len(z)) if n != i)
+        positives = [j for j in range(len(z)) if j != i and groups[j] == groups[i]]
+        total += sum(-math.log(math.exp(z[i] @ z[j] / tau) / denominator) for j in positives) / len(positives)
+    return total / len(z)
+
+
+@pytest.mark.parametrize("tau", [0.07, 0.5])
+@pytest.mark.parametrize("groups", [[0, 0, 0, 1, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1, 1, 2, 2]])
+def test_info_nce_by_loops(groups, tau):
+    z = _projections(len(groups))
+    g = torch.tensor(groups)
+    positive = (g[:, None] == g) & ~torch.eye(len(g), dtype=torch.bool)
+    expected = _supervised_info_nce_by_loops(z.numpy(), groups, tau)
+    assert info_nce(z, positive, tau).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_info_nce_gradient_by_finite_differences():
+    g = torch.tensor([0, 0, 1, 1, 1])
+    positive = (g[:, None] == g) & ~torch.eye(5, dtype=torch.bool)
+    assert torch.autograd.gradcheck(lambda z: info_nce(z, positive, 0.3), _projections(5).requires_grad_())
+
+
+@pytest.mark.parametrize("batch", [2, 7])
+def test_nt_xent_is_cross_entropy_over_the_others(batch):
+    """SimCLR's loss written as the popular implementations do: logits over 2B - 1 others, the partner is the label."""
+    z1, z2 = _projections(batch, 1), _projections(batch, 2)
+    z = F.normalize(torch.cat([z1, z2]), dim=1)
+    similarity = z @ z.T
+    others = torch.stack([torch.cat([row[:i], row[i + 1 :]]) for i, row in enumerate(similarity)])
+    partner = torch.tensor([i + batch - 1 for i in range(batch)] + list(range(batch)))
+    expected = F.cross_entropy(others / 0.07, partner)
+    torch.testing.assert_close(objective("simclr").criterion(None, [z1, z2], {}), expected)
+
+
+def test_nt_xent_of_equal_projections_is_chance():
+    z = torch.ones(8, 5)
+    assert objective("simclr").criterion(None, [z, z], {}).item() == pytest.approx(math.log(15), rel=1e-6)
+
+
+def test_simsiam_by_hand():
+    loss = objective("simsiam")
+    model = loss.model().eval()
+    z1, z2 = _projections(3, 1).float().repeat(1, 2)[:, :8], _projections(3, 2).float().repeat(1, 2)[:, :8]
+    p1, p2 = model.predictor(z1).detach().numpy(), model.predictor(z2).detach().numpy()
+
+    def cosine(a, b):
+        return np.mean([x @ y / np.linalg.norm(x) / np.linalg.norm(y) for x, y in zip(a, b, strict=True)])
+
+    expected = -0.5 * cosine(p1, z2.numpy()) - 0.5 * cosine(p2, z1.numpy())
+    assert loss.criterion(model, [z1, z2], {}).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_simsiam_stops_the_gradient_through_targets():
+    """With a predictor that ignores its input, nothing reaches the projections."""
+    loss = objective("simsiam")
+    model = loss.model()
+    for parameter in model.predictor.parameters():
+        torch.nn.init.constant_(parameter, 0.0)
+    torch.nn.init.constant_(model.predictor[-1].bias, 1.0)
+    z1, z2 = (z.float().repeat(1, 2)[:, :8].requires_grad_() for z in (_projections(4, 1), _projections(4, 2)))
+    gradients = torch.autograd.grad(loss.criterion(model, [z1, z2], {}), [z1, z2])
+    assert all(g.abs().max() == 0 for g in gradients)
+
+
+def test_classification_is_cross_entropy():
+    loss = objective("classification")
+    model, x, y = loss.model().eval(), torch.rand(6, 3, 8, 8), torch.tensor([0, 1, 2, 3, 4, 9])
+    log_p = model.head(model.encoder(x)).log_softmax(1)
+    assert loss.loss(model, {"x": x, "y": y}).item() == pytest.approx(-log_p[range(6), y].mean().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_loss_is_criterion_of_outputs(name):
+    loss = objective(name)
+    model = loss.model()
+    batch = loss.draw(torch.rand(6, 3, 8, 8), torch.arange(6), torch.Generator().manual_seed(0))
+    outputs = loss.outputs(model.eval(), batch)
+    assert all(len(out) == 6 for out in outputs)
+    assert loss.loss(model, batch).item() == loss.criterion(model, outputs, batch).item()
