@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import PositiveFloat
+
 from federation import Algorithm, Phase, Update, names, settings
 
 BODY = names("encoder")
@@ -13,12 +15,14 @@ class FedRep(Algorithm):
     """Algorithm 1: in each round many steps on the local head, then a few on the shared body.
 
     Attributes:
-        reading: `canonical` trains the head for the local epochs and the body for one, as the authors' scripts do;
-            `fedstyle` (its App. C) trains each for the local epochs, twice the budget of the other methods. App. C
-            puts these loops inside LocalTraining, which Algorithm 1 repeats once more; that would square the epochs,
-            and is taken as a slip.
+        body_epochs: passes in which the body is trained; one in the authors' scripts, after ten for the head.
+        reading: `canonical` trains the head for the local epochs and the body for `body_epochs`; `fedstyle` (its
+            App. C) trains each for the local epochs, twice the budget of the other methods. App. C puts these loops
+            inside LocalTraining, which Algorithm 1 repeats once more; that would square the epochs, and is taken as a
+            slip.
     """
 
+    body_epochs: PositiveFloat = 1.0
     reading: Literal["canonical", "fedstyle"] = "canonical"
 
     shared = BODY
@@ -27,5 +31,5 @@ class FedRep(Algorithm):
         """Algorithm 1: the head's updates with the body fixed, then the body's with the head fixed."""
         return [
             Phase([Update(HEAD, self.loss)]),
-            Phase([Update(BODY, self.loss)], epochs=1.0 if self.reading == "canonical" else None),
+            Phase([Update(BODY, self.loss)], epochs=self.body_epochs if self.reading == "canonical" else None),
         ]

@@ -48,7 +48,7 @@ ALGORITHM_BUGS = {
     "head trained along with the body": (
         "baselines.fedrep", "FedRep", "Update(BODY", "Update(BODY | HEAD", fidelity.check_fedrep),
     "body trained too long": (
-        "baselines.fedrep", "FedRep", "epochs=1.0 if", "epochs=2.0 if", fidelity.check_fedrep),
+        "baselines.fedrep", "FedRep", "epochs=self.body_epochs if", "epochs=2.0 if", fidelity.check_fedrep),
     "fine-tuning on a stale model": (
         "baselines.fedavg_ft", "FedAvgFT", "return [Phase", "return [] and [Phase", fidelity.check_fine_tuning),
 }  # fmt: skip
