@@ -15,6 +15,9 @@ flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
 
 
+envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving them reruns nothing
+
+
 wildcard_constraints:
     paper="[a-z]+",
     condition="[^/]+",
@@ -52,7 +55,7 @@ rule source:
     log: f"{results}/logs/sources/{{source}}.log"
     params: name=lambda wildcards: wildcards.source.replace("--", "/")
     message: "get source {params.name} ready"
-    shell: "diptych source '{params.name}' --data '{flow.data}' --out {output} 2>&1 | tee {log}"
+    shell: "diptych source '{params.name}' --out {output} 2>&1 | tee {log}"
 
 
 # ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; this is what they build on
@@ -62,13 +65,13 @@ rule train:
     input: flow.sources
     output: **run("_")
     log: log("_")
-    params: run="", spec="", code=""
+    params: run="", scale="", spec="", code=""
     threads: 1
     resources: gpu=min(1, flow.gpus)
     message: "train {params.run}"
     shell:
-        "(diptych spec {params.run} --scale {flow.scale} > {output.spec} &&"
-        " diptych train {output.spec} --data '{flow.data}' --threads {threads}) 2>&1 | tee {log}"
+        "(diptych spec {params.run} --scale {params.scale} > {output.spec} &&"
+        " diptych train {output.spec} --threads {threads}) 2>&1 | tee {log}"
 
 
 for rules_of_a_method in sorted(Path(workflow.basedir).glob("[bm]*s/*.smk")):
@@ -94,9 +97,9 @@ rule records:
     input: flow.records()
     output: f"{results}/records.csv"
     log: f"{results}/logs/records.log"
-    params: code=code_hash("diptych.gathering"), cells=flow.cells()
+    params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells()
     message: "put all records together"
-    shell: "diptych records {input} --scale {flow.scale} --out {output} 2>&1 | tee {log}"
+    shell: "diptych records {input} --scale {params.scale} --out {output} 2>&1 | tee {log}"
 
 
 # ---- tables, claims, figures: from records alone
@@ -104,22 +107,25 @@ rule records:
 
 rule table:
     input: f"{results}/records.csv"
-    output: multiext(f"{results}/tables/{{paper}}-{{table}}", ".md", ".csv", ".tex")
+    output: multiext(f"{results}/tables/{{paper}}-{{table}}", md=".md", csv=".csv", tex=".tex")
     log: f"{results}/logs/tables/{{paper}}-{{table}}.log"
-    params: code=code_hash("reporting.tables"), layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump()
+    params:
+        scale=flow.scale,
+        layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump(),
+        code=code_hash("reporting.tables"),
     message: "lay out {wildcards.table} of {wildcards.paper}"
     shell:
-        "diptych table {wildcards.paper}-{wildcards.table} --scale {flow.scale} --records {input}"
-        " --out {results}/tables 2>&1 | tee {log}"
+        "diptych table {wildcards.paper}-{wildcards.table} --scale {params.scale} --records {input}"
+        " --out {output.md} 2>&1 | tee {log}"
 
 
 rule claim:
     input: f"{results}/records.csv"
-    output: multiext(f"{results}/claims/{{paper}}", ".md", ".csv")
+    output: multiext(f"{results}/claims/{{paper}}", md=".md", csv=".csv")
     log: f"{results}/logs/claims/{{paper}}.log"
-    params: code=code_hash("reporting.claims")
+    params: scale=flow.scale, code=code_hash("reporting.claims")
     message: "say which claims of {wildcards.paper} hold"
-    shell: "diptych claims {wildcards.paper} --scale {flow.scale} --records {input} --out {output[0]} 2>&1 | tee {log}"
+    shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} 2>&1 | tee {log}"
 
 
 rule extract:
@@ -135,9 +141,9 @@ rule figure:
     input: flow.figure_data
     output: f"{results}/figures/{{figure}}.{{format}}"
     log: f"{results}/logs/figures/{{figure}}.{{format}}.log"
-    params: code=code_hash("reporting.figures")
+    params: scale=flow.scale, code=code_hash("reporting.figures")
     message: "draw {wildcards.figure} ({wildcards.format})"
-    shell: "diptych figure {wildcards.figure} --scale {flow.scale} --data {input} --out {output} 2>&1 | tee {log}"
+    shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} 2>&1 | tee {log}"
 
 
 for figure in flow.figure_names():  # a short target for each, such as fedstyle_figure5

@@ -1,9 +1,11 @@
 """Which algorithms there are: the files of `baselines` and `methods`. The file's name is the algorithm's name."""
 
-from common.codehash import ROOT
+from common.codehash import ROOT, code_hash
 from common.errors import choose
 
 PACKAGES = ("baselines", "methods")
+TRAINING = ("partitions.partition", "diptych.assembly", "federation.simulation", "diptych.extraction")
+"""What every run passes through, whatever its algorithm."""
 
 
 def algorithm_modules() -> dict[str, str]:
@@ -16,3 +18,8 @@ def algorithm_module(name: str) -> str:
     """The module of an algorithm; InputError names the nearest one and all of them if there is no such algorithm."""
     modules = algorithm_modules()
     return modules[choose("algorithm.name", name, modules)]
+
+
+def training_code(algorithm: str) -> str:
+    """The hash of all code that decides the numbers of a run of this algorithm."""
+    return code_hash(*TRAINING, algorithm_module(algorithm))

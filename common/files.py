@@ -26,3 +26,8 @@ def written(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def data_root() -> str:
+    """The folder of real data sets: $DIPTYCH_DATA, or ./data."""
+    return os.environ.get("DIPTYCH_DATA") or "data"

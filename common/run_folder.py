@@ -66,6 +66,13 @@ class RunFolder:
         """Write rows as a CSV file."""
         write_csv(self.path / name, rows, columns)
 
+    def write_spec(self, spec: Spec) -> None:
+        """Write `spec.yaml`, unless it says the same already, perhaps in the user's own words."""
+        file = self.path / "spec.yaml"
+        if not file.exists() or read_spec(file) != spec:
+            with written(file) as part:
+                part.write_text(spec.to_yaml())
+
     def write_features(self, arrays: dict[str, np.ndarray]) -> None:
         """Write `features.npz`."""
         with written(self.path / "features.npz") as part, open(part, "wb") as out:

@@ -1,12 +1,12 @@
 """The command line. Everything the Snakefile does can be done by hand with it."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from common.errors import InputError
+from common.files import data_root
 
 DESCRIPTION = """\
 Federated learning of content and style: train a run, evaluate it, and put its numbers beside the published ones.
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("table", _table, "lay out a table, the published number beside ours, as CSV, Markdown and LaTeX")
     p.add_argument("name", help="such as fedstyle-table1; see `diptych list tables`")
     p.add_argument("--records", type=Path, required=True)
-    p.add_argument("--out", type=Path, required=True, help="the folder")
+    p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv and .tex goes beside it")
     _scale(p)
 
     p = command("claims", _claims, "say which claims of a paper the records support")
@@ -117,11 +117,6 @@ def _data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)"
     )
-
-
-def data_root() -> str:
-    """The folder of real data sets: $DIPTYCH_DATA, or ./data."""
-    return os.environ.get("DIPTYCH_DATA") or "data"
 
 
 # The commands import what they need themselves, so that `--help` and those without torch stay fast.

@@ -9,18 +9,19 @@ class Progress:
 
     def __init__(self, run: str, rounds: int, every: float = 5.0) -> None:
         self.run, self.rounds, self.every = run, rounds, every
-        self.started = self.printed = time.monotonic()
-        self.first_done: int | None = None
+        self.printed = time.monotonic()
+        self.first: tuple[float, int] | None = None
 
     def __call__(self, round: int, done: int, total: int) -> None:
         """Called after each client step with the steps done and to be done in all."""
-        if self.first_done is None:  # a resumed run starts in the middle
-            self.first_done = done - 1
         now = time.monotonic()
-        if now - self.printed < self.every:
+        if self.first is None:  # reading data took its time before, and a resumed run starts in the middle
+            self.first = now, done
+        started, first_done = self.first
+        if now - self.printed < self.every or done == first_done:
             return
         self.printed = now
-        left = (now - self.started) * (total - done) / (done - self.first_done)
+        left = (now - started) * (total - done) / (done - first_done)
         self.say(f"round {round}/{self.rounds}, {done / total:.0%} done, {_duration(left)} left")
 
     def say(self, text: str) -> None:

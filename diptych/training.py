@@ -6,8 +6,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from common.algorithms import algorithm_module
-from common.codehash import code_hash
+from common.algorithms import training_code
 from common.files import written
 from common.provenance import peak_memory_mb, provenance
 from common.run_folder import RunFolder
@@ -65,6 +64,7 @@ def train(
         status = "diverged"
         progress.say(str(error))
     out = RunFolder(folder)
+    out.write_spec(spec)
     out.write_features(features(simulation, dealt) if status == "ok" else {})
     _write_model(folder / "model.safetensors", simulation)
     _write_tables(out, simulation, dealt)
@@ -88,17 +88,6 @@ def train(
     )
     checkpoint.unlink(missing_ok=True)
     return status
-
-
-def training_code(algorithm: str) -> str:
-    """The hash of all code that decides the numbers of a run of this algorithm."""
-    return code_hash(
-        "partitions.partition",
-        "diptych.assembly",
-        "federation.simulation",
-        "diptych.extraction",
-        algorithm_module(algorithm),
-    )
 
 
 # ---- what is left behind

@@ -5,9 +5,9 @@ from typing import Any
 
 from snakemake.exceptions import WorkflowError
 
-from common.algorithms import algorithm_modules
-from common.codehash import code_hash
+from common.algorithms import algorithm_modules, training_code
 from common.errors import InputError, choose
+from common.files import data_root
 from common.spec import Spec
 from diptych.study import Study, load_study
 
@@ -15,7 +15,6 @@ SETTINGS = {"scale": "digits", "data": "", "gpus": 0}
 """What `--config` takes, and the defaults."""
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
-TRAINING_CODE = ("partitions.partition", "diptych.assembly", "federation.simulation", "diptych.extraction")
 FIGURE_FORMATS = ("png", "pdf", "svg")
 
 
@@ -33,7 +32,7 @@ class Workflow:
         except InputError as error:
             raise WorkflowError(str(error)) from error
         self.gpus = int(config.get("gpus", 0))
-        self.data = str(config.get("data") or os.environ.get("DIPTYCH_DATA") or "data")
+        os.environ["DIPTYCH_DATA"] = str(config.get("data") or data_root())
         self.results = f"results/{self.scale}"
 
     # ---- runs
@@ -56,9 +55,11 @@ class Workflow:
         def name(wildcards: Any) -> str:
             return f"{wildcards.paper}/{wildcards.condition}/{method}/{wildcards.variant}/{wildcards.seed}"
 
-        modules = algorithm_modules()
-        code = code_hash(*TRAINING_CODE, modules[method]) if method in modules else ""
-        return {"run": name, "spec": lambda wildcards: self._spec(name(wildcards)).digest, "code": code}
+        def spec(wildcards: Any) -> str:
+            return self._spec(name(wildcards)).digest
+
+        code = training_code(method) if method in algorithm_modules() else ""
+        return {"run": name, "scale": self.scale, "spec": spec, "code": code}
 
     def _spec(self, name: str) -> Spec:
         try:

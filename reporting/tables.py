@@ -251,12 +251,12 @@ def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     return text
 
 
-def write_table(layout: Layout, cells: pd.DataFrame, about: str, folder: Path) -> None:
-    """Write `<paper>-<table>.csv`, `.md` and `.tex` into a folder."""
+def write_table(layout: Layout, cells: pd.DataFrame, about: str, file: Path) -> None:
+    """Write `<file>.md`, and the same as CSV and LaTeX beside it."""
     for suffix, content in (
         (".csv", cells.to_csv(index=False)),
         (".md", markdown(layout, cells, about)),
         (".tex", latex(layout, cells, about)),
     ):
-        with written(folder / f"{layout.paper}-{layout.table}{suffix}") as part:
+        with written(file.with_suffix(suffix)) as part:
             part.write_text(content)
