@@ -23,7 +23,9 @@ def linear_probe(
     Generalisation: one classifier per style on the shared model's features of all its training images. Personalisation:
     one per client on its own model's features of its own images, tested on all test images of its style; the mean over
     a style's clients is the cell of the table. Where there are style features, Eq. 4 is used: with the generator
-    trained along (as published), with it frozen (`frozen-generator`), and without it (`content-only`).
+    trained along (as published), with it frozen (`frozen-generator`), and without it (`content-only`). A generator that
+    is trained makes the linear classifier a network with a hidden layer: `shuffled-style` trains it on the style
+    features of other images, so that what it gains over `content-only` is not gained from style.
 
     Beside each: the same on the untrained model and on shuffled labels, as floors.
     """
@@ -126,8 +128,14 @@ def _style_probes(
         return {("", control): accuracy for control, accuracy in plain.items()}
     h_s, h_s_test = (_tensors(arrays, *(f"client/{k}/{part}/style" for k in members)) for part in ("train", "test"))
     generator = _generator(run, members)
+    others, others_test = (
+        torch.randperm(t.shape[1], generator=torch.Generator().manual_seed(seed)) for t in (y, h_s_test)
+    )
     return {
         ("", ""): fit(x, x_test, y, Stylised(h_s, h_s_test, generator, trained=True))[0],
+        ("shuffled-style", ""): fit(
+            x, x_test, y, Stylised(h_s[:, others], h_s_test[:, others_test], generator, trained=True)
+        )[0],
         ("frozen-generator", ""): fit(x, x_test, y, Stylised(h_s, h_s_test, generator, trained=False))[0],
         ("content-only", ""): plain.pop(""),
         **{("", control): accuracy for control, accuracy in plain.items()},

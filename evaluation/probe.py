@@ -12,7 +12,8 @@ from common.spec import OptimiserSettings
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """The protocol of FedU's public code, which FedStyle follows: Adam, a fixed number of epochs, no shuffling.
+    """The protocol of FedU's public code, which FedStyle follows: Adam, and a fixed number of epochs over batches that
+    are put together once, at random.
 
     Nothing is chosen by looking at test accuracy; the last epoch counts.
     """
@@ -56,7 +57,7 @@ def probe_accuracy(
 
     Args:
         train, test: features (probes, images, dimensions) and labels (probes, images).
-        seed: of the classifiers' initial weights.
+        seed: of the classifiers' initial weights, and of the order of the images: a client's come sorted by class.
 
     Returns:
         Top-1 accuracy on the test images, (probes,), in [0, 1].
@@ -74,12 +75,14 @@ def probe_accuracy(
             features = _combined(features, style, style_map)
         return torch.baddbmm(head[1], features, head[0].mT)
 
+    order = torch.randperm(x.shape[1], generator=generator)
+    x, y, h_s = x[:, order], y[:, order], stylised.train[:, order] if stylised else None
     optimiser, state = OptimiserSettings(name="adam", lr=settings.lr), State()
     trained = [t for t in head + style_map if t.requires_grad]
     for _ in range(settings.epochs):
         for start in range(0, x.shape[1], settings.batch_size):
             rows = slice(start, start + settings.batch_size)
-            out = logits(x[:, rows], stylised.train[:, rows] if stylised else None)
+            out = logits(x[:, rows], None if h_s is None else h_s[:, rows])
             # the sum over probes of each probe's mean loss, so that no probe feels another
             loss = F.cross_entropy(out.flatten(0, 1), y[:, rows].flatten(), reduction="sum") / out.shape[1]
             step(optimiser, trained, list(torch.autograd.grad(loss, trained)), state)

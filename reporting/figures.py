@@ -113,6 +113,7 @@ def stylised(records: pd.DataFrame) -> Figure:
     ours = _ours(records, method="fedstyle", protocol="personalization", metric="accuracy", aggregate="mean")
     labels = {
         "": "content + stylised, G trained",
+        "shuffled-style": "the same with other images' style features",
         "frozen-generator": "content + stylised, G frozen",
         "content-only": "content only",
     }
