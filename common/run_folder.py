@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class RunFolder:
         try:
             with np.load(file) as arrays:
                 return {key: arrays[key] for key in arrays.files}
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
 
     def table(self, name: str) -> list[dict[str, str]]:

@@ -1,6 +1,7 @@
 """Settings as typed, checked and frozen dataclasses, and validation errors as sentences."""
 
 import inspect
+import re
 import typing
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -21,8 +22,11 @@ def checked(kind: Any, where: str, values: dict[str, Any], **others: Any) -> Any
     """`kind(**values, **others)`; what is wrong with `values` becomes an InputError that names the keys below `where`.
 
     Args:
-        kind: a pydantic model, a class made with `settings`, or a function decorated with `validate_call`.
+        kind: a pydantic model, a class made with `settings`, or a function or constructor with `validate_call`.
+        others: arguments that are not the user's.
     """
+    if taken := sorted(values.keys() & others.keys()):
+        raise InputError(f"{where}.{taken[0]}: unknown key; it follows from the rest of the specification")
     try:
         return kind(**values, **others)
     except ValidationError as error:
@@ -36,10 +40,13 @@ def _sentences(error: ValidationError, kind: Any, where: str, others: Collection
         if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             allowed = [name for name in _keys_at(kind, path[:-1]) if name not in others]
             yield f"{key}: unknown key; {nearest(str(path[-1]), allowed)}"
+        elif problem["type"] == "literal_error":
+            options = re.split(", | or ", problem["ctx"]["expected"].replace("'", ""))
+            yield f"{key}: unknown name '{problem['input']}'; {nearest(str(problem['input']), options)}"
         elif problem["type"].startswith("missing"):
             yield f"{key}: this key is needed and not given"
         elif path[0] in others:
-            yield f"{where}: cannot be used with {path[0]} '{type(problem['input']).__name__.lower()}'"
+            yield f"{where}: {kind.__name__} cannot be used with {path[0]} '{type(problem['input']).__name__.lower()}'"
         else:
             message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
             yield f"{key}: {message[:1].lower()}{message[1:]}, got {problem['input']!r}"

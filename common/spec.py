@@ -87,7 +87,7 @@ class TrainingSettings(_Settings):
 
     rounds: PositiveInt
     local_epochs: PositiveFloat = 1.0
-    batch_size: PositiveInt = 64
+    batch_size: Annotated[int, Field(ge=2)] = 64
     participation: Annotated[float, Field(gt=0, le=1)] = 1.0
     optimiser: OptimiserSettings = OptimiserSettings()
     optimiser_state: Literal["round", "persistent"] = "round"

@@ -40,7 +40,7 @@ def encoder_factory(spec: Spec) -> Callable[[], nn.Module]:
     name, settings = _split("network", spec.network)
     kind = ENCODERS[choose("network.name", name, ENCODERS)]
     data = {"channels": spec.data.channels, "image_size": spec.data.image_size}
-    return lambda: kind(**data, **settings)
+    return lambda: checked(kind, "network", settings, **data)
 
 
 def build_objective(spec: Spec, classes: int) -> Objective:

@@ -1,17 +1,25 @@
 """Finding out what is wrong with a scale before anything is trained."""
 
+from pathlib import Path
+
+from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
+from diptych.measurement import prepared
 from diptych.study import load_study
 from partitions import partition
 
 
 def check(scale: str, data_root: str) -> None:
-    """Build the model of every run of a scale, and deal out every data set that they ask for.
+    """Check every evaluation, build the model of every run of a scale, and deal out every data set that they ask for.
 
     Raises:
         InputError: something in the configuration or the data cannot be used.
     """
-    specs = list(load_study(scale).specs.values())
+    study = load_study(scale)
+    for paper in study.papers.values():
+        for name, settings in paper.evaluation.items():
+            prepared(name, settings, RunFolder(Path()))
+    specs = list(study.specs.values())
     for spec in specs:
         build_algorithm(spec, classes=2).model()
     for data in {spec.data.model_dump_json(): spec for spec in specs}.values():

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import ConfigDict, validate_call
+
 from common.errors import InputError, choose
 from common.run_folder import RunFolder
+from common.settings import checked
 from diptych.study import load_study
 from evaluation import EVALUATIONS
 
@@ -21,7 +24,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     origin = _origin(run)
     records = []
     for name, settings in papers[paper].evaluation.items():
-        for record in _evaluated(run, choose(f"{paper}: evaluation", name, EVALUATIONS), settings):
+        for record in _evaluated(run, name, settings):
             variant = ";".join(filter(None, [spec.labels.get("variant"), record.get("variant")]))
             played = run.provenance["sources"].get(record["style"], {}).get("name", "")
             records.append(
@@ -45,13 +48,20 @@ def _evaluated(run: RunFolder, name: str, settings: dict[str, Any]) -> Iterator[
         yield from _diverged(run)
         return
     try:
-        yield from EVALUATIONS[name](run, **settings)
-    except TypeError as error:
-        if "unexpected keyword" in str(error):
-            raise InputError(f"evaluation.{name}: {error}") from error
-        raise
+        yield from prepared(name, settings, run)
     except KeyError as error:
         raise InputError(f"{run.path}/features.npz: evaluation '{name}' needs the array {error}") from error
+
+
+def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[dict[str, Any]]:
+    """An evaluation of a run with its settings checked; nothing is read or computed before it is iterated over.
+
+    Raises:
+        InputError: there is no such evaluation, or its settings are wrong.
+    """
+    evaluate = EVALUATIONS[choose("evaluation", name, EVALUATIONS)]
+    strict = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(evaluate)
+    return checked(strict, f"evaluation.{name}", settings, run=run)
 
 
 def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:

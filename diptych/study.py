@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, NonNegativeInt
 
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
@@ -19,6 +19,7 @@ from common.settings import checked
 from common.spec import Spec, read_yaml
 
 Overlay = dict[str, Any]
+CONFIG = ROOT / "config"
 METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
 
@@ -89,7 +90,7 @@ class Scale(BaseModel, extra="forbid"):
     """
 
     about: str
-    seeds: list[int]
+    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)]
     defaults: Overlay = {}
     papers: dict[str, Overlay]
     left_out: dict[str, dict[str, str]] = {}
@@ -119,7 +120,7 @@ def merged(base: Any, overlay: Any) -> Any:
 
 def names_in(folder: str) -> list[str]:
     """The names that the files of a config folder define."""
-    return sorted(path.stem for path in (ROOT / "config" / folder).glob("*.yaml"))
+    return sorted(path.stem for path in (CONFIG / folder).glob("*.yaml"))
 
 
 def methods_with_rule() -> list[str]:
@@ -248,7 +249,7 @@ def _parsed(setting: str) -> Overlay:
 
 @cache
 def _paper_yaml(paper: str) -> dict[str, Any]:
-    return read_yaml(ROOT / "config" / "papers" / f"{paper}.yaml")
+    return read_yaml(CONFIG / "papers" / f"{paper}.yaml")
 
 
 def _read_paper(paper: str, overlay: Overlay) -> Paper:
@@ -264,7 +265,7 @@ def load_study(scale: str) -> Study:
     """
     choose("scale", scale, names_in("scales"))
     where = f"config/scales/{scale}.yaml"
-    config = checked(Scale, where, read_yaml(ROOT / where))
+    config = checked(Scale, where, read_yaml(CONFIG / "scales" / f"{scale}.yaml"))
     for paper in config.papers:
         choose(f"{where}: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}

@@ -1,9 +1,10 @@
 """Arrays in, records out. An evaluation reads a run's folder, and so works on the runs of any program.
 
-Each takes the folder and its settings and returns records: the columns it knows, the rest is the run's.
+Each is a generator that takes the folder and its settings and yields records: the columns it knows, the rest is the
+run's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from common.run_folder import RunFolder
@@ -14,7 +15,7 @@ from evaluation.linear import linear_probe
 
 Record = dict[str, Any]
 
-EVALUATIONS: dict[str, Callable[..., Iterable[Record]]] = {
+EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "linear-probe": linear_probe,
     "style-clusters": style_clusters,
     "class-entropy": class_entropy,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from pydantic import PositiveInt
 
 from common.keys import random_key
 from common.run_folder import RunFolder
@@ -27,7 +28,7 @@ def _client(key: str) -> int:
     return int(key.split("/")[1])
 
 
-def style_clusters(run: RunFolder, *, samples: int = 2000) -> Iterator[dict[str, Any]]:
+def style_clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[str, Any]]:
     """Mean silhouette of style features by client and by style: 1 for separate clusters, 0 for overlapping ones.
 
     The control has the clients' names shuffled.

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import PositiveFloat, PositiveInt
 from safetensors import safe_open
 from torch import Tensor
 
+from common.errors import InputError
 from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
@@ -16,7 +18,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def linear_probe(
-    run: RunFolder, *, epochs: int = 200, batch_size: int = 2048, lr: float = 3e-3
+    run: RunFolder, *, epochs: PositiveInt = 200, batch_size: PositiveInt = 2048, lr: PositiveFloat = 3e-3
 ) -> Iterator[dict[str, Any]]:
     """Top-1 accuracy of linear classifiers on frozen features (FedStyle, Sec. Evaluations).
 
@@ -29,6 +31,8 @@ def linear_probe(
 
     Beside each: the same on the untrained model and on shuffled labels, as floors.
     """
+    if not any(key.startswith(("shared/", "client/")) for key in run.features):
+        raise InputError(f"{run.path}/features.npz: there are no features to probe, neither shared/... nor client/...")
     settings = ProbeSettings(epochs, batch_size, lr)
     yield from _generalisation(run, settings)
     yield from _personalisation(run, settings)

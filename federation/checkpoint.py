@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from common.errors import InputError
 from common.files import written
 from federation.simulation import Simulation
 
@@ -15,10 +16,19 @@ def save(path: Path, simulation: Simulation, key: str) -> None:
 
 
 def resume(path: Path, simulation: Simulation, key: str) -> bool:
-    """Load the state saved at `path` and return True; False if there is none or it belongs to another `key`."""
+    """Load the state saved at `path` and return True; False if there is none or it belongs to another `key`.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     if not path.exists():
         return False
-    saved = torch.load(path, weights_only=True)
+    try:
+        saved = torch.load(path, weights_only=True)
+    except Exception as error:  # whatever unpickling a damaged file comes to
+        raise InputError(
+            f"{path}: cannot be read ({type(error).__name__}); delete it to train from the start"
+        ) from error
     if saved["key"] != key:
         return False
     simulation.load(saved["state"])

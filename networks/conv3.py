@@ -1,5 +1,6 @@
 """A small encoder of our own, for runs on a few CPU cores; it stands in for ResNet-18 and is never called that."""
 
+from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
 
 
@@ -19,7 +20,8 @@ class Conv3(nn.Module):
         width: channels after the first convolution; doubled by each of the others.
     """
 
-    def __init__(self, channels: int, image_size: int, width: int = 32) -> None:
+    @validate_call
+    def __init__(self, channels: int, image_size: int, width: PositiveInt = 32) -> None:
         super().__init__()
         self.features = 4 * width
         self.layers = nn.Sequential(*_block(channels, width), *_block(width, 2 * width), *_block(2 * width, 4 * width))

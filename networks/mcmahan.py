@@ -1,5 +1,6 @@
 """The CNN of McMahan et al. 2017, up to its last hidden layer."""
 
+from pydantic import validate_call
 from torch import Tensor, nn
 
 
@@ -10,6 +11,7 @@ class McMahanCNN(nn.Module):
     not pad, and 1,663,370, the paper's number, with the padding used here.
     """
 
+    @validate_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         self.features = 512

@@ -1,0 +1,220 @@
+"""What every algorithm must do, for the sole reason that its file is in `baselines` or `methods`."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common.algorithms import algorithm_modules
+from common.codehash import ROOT
+from common.errors import InputError
+from common.spec import Spec
+from diptych.assembly import algorithm_class, build_algorithm
+from diptych.extraction import features
+from diptych.training import train
+from federation import Algorithm, ClientData, Simulation
+from federation.channel import Message
+from federation.checkpoint import resume, save
+from federation.names import selected
+from objectives import OBJECTIVES
+from tests.digits import STYLES, data, dealt, same
+
+ALGORITHMS = sorted(algorithm_modules())
+
+
+def _spec(name: str, objective: str = "simclr", **training) -> Spec:
+    contrastive = {"hidden": 16, "out": 8, "augmentation": {"crop": 0.5, "hue": 0.0}}
+    return Spec(
+        run=f"conformance/{name}",
+        scale="tiny",
+        seed=5,
+        data={"dataset": "digit", "styles": STYLES, "image_size": 8, "clients_per_style": 2},
+        network={"name": "conv3", "width": 4},
+        objective={"name": objective, **({} if objective == "classification" else contrastive)},
+        algorithm={"name": name},
+        training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},
+    )
+
+
+def _built(name: str, objective: str = "simclr") -> Algorithm:
+    """The algorithm as a user gets it; a method may bring restrictions, which its settings state."""
+    try:
+        return build_algorithm(_spec(name, objective), classes=10)
+    except InputError as error:
+        assert algorithm_modules()[name].startswith("methods."), "a baseline works with every objective"
+        pytest.skip(str(error))
+
+
+def _clients(algorithm: Algorithm) -> ClientData:
+    everyone = data(2)
+    return (
+        ClientData(everyone.images, everyone.labels, (torch.cat(everyone.clients),)) if algorithm.pooled else everyone
+    )
+
+
+def _simulation(name: str, objective: str = "simclr", workers: int = 1, listeners=(), **training) -> Simulation:
+    algorithm = _built(name, objective)
+    settings = _spec(name, objective, **training).training
+    return Simulation(algorithm, _clients(algorithm), settings, 5, workers=workers, listeners=listeners)
+
+
+@cache
+def _trained(name: str, objective: str = "simclr") -> Simulation:
+    simulation = _simulation(name, objective)
+    simulation.run()
+    return simulation
+
+
+# ---- training
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_it_trains(name, objective):
+    simulation = _trained(name, objective)
+    start = dict(simulation.template.named_parameters())
+    moved = [key for key, rows in simulation.population.storage.items() if key in start and (rows != start[key]).any()]
+    assert moved, "no parameter has moved"
+    assert all(rows.isfinite().all() for rows in simulation.population.storage.values())
+    assert {row["round"] for row in simulation.history if row["stage"] == "round"} == {1, 2}
+    assert simulation.done == simulation.total, "progress counts other steps than those taken"
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_threads_give_the_weights_of_the_loop(name):
+    threaded = _simulation(name, workers=3)
+    threaded.run()
+    assert same(_trained(name).population.storage, threaded.population.storage)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_stopping_and_going_on_changes_nothing(name, tmp_path):
+    stopped = _simulation(name, optimiser_state="persistent")
+
+    class _Stopped(Exception):
+        pass
+
+    def stop(simulation: Simulation) -> None:
+        if simulation.round == 1:
+            save(tmp_path / "checkpoint.pt", simulation, "key")
+            raise _Stopped
+
+    with pytest.raises(_Stopped):
+        stopped.run(stop)
+    resumed, whole = (_simulation(name, optimiser_state="persistent") for _ in range(2))
+    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
+    resumed.run()
+    whole.run()
+    assert same(resumed.population.storage, whole.population.storage)
+    assert resumed.history == whole.history
+    assert resumed.channel.traffic == whole.channel.traffic
+
+
+# ---- what is shared, and what is not
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_only_what_it_declares_crosses_and_every_byte_counts(name):
+    heard: list[Message] = []
+    simulation = _simulation(name, listeners=[heard.append])
+    simulation.run()
+    declared = {entry.name for entry in selected(simulation.template, simulation.algorithm.shared)}
+    crossed = {key for message in heard for key in message.tensors}
+    assert crossed <= declared
+    assert bool(crossed) == (not simulation.algorithm.pooled)
+    for direction, copies in (("up", lambda m: 1), ("down", lambda m: len(m.clients))):  # all get the same going down
+        sent = sum(copies(m) * t.nbytes for m in heard if m.direction == direction for t in m.tensors.values())
+        assert simulation.channel.total(direction) == sent
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_is_private_differs_between_clients(name):
+    simulation = _trained(name)
+    if simulation.algorithm.pooled:
+        assert len(simulation.population.members) == 1
+        return
+    private = {e.name for e in selected(simulation.template, ~simulation.algorithm.shared) if e.is_parameter}
+    alike = {key for key, rows in simulation.population.storage.items() if (rows == rows[:1]).all()}
+    assert not private & alike & _named_by_an_update(simulation)
+
+
+def _named_by_an_update(simulation: Simulation) -> set[str]:
+    algorithm = simulation.algorithm
+    phases = [*algorithm.prologue(), *algorithm.phases(), *algorithm.epilogue()]
+    return {e.name for p in phases for u in p.updates for e in selected(simulation.template, u.which)}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
+    algorithm = _built(name)
+    if algorithm.pooled:
+        return
+    simulation = _simulation(name, participation=0.34)
+    before: dict[str, torch.Tensor] = {}
+
+    def watch(simulation: Simulation) -> None:
+        if simulation.round > 0:
+            absent = [k for k in range(6) if k not in simulation.schedule[simulation.round - 1]]
+            for key, rows in simulation.population.storage.items():
+                assert torch.equal(rows[absent], before[key][absent]), f"{key} of an absent client has changed"
+        before.update({key: rows.clone() for key, rows in simulation.population.storage.items()})
+
+    simulation.run(watch)
+    assert len(simulation.schedule[0]) == 2
+
+
+# ---- what is measured
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
+    simulation = _trained(name)
+    once, again = features(simulation, dealt(2)), features(simulation, dealt(2))
+    assert once.keys() == again.keys()
+    assert all(np.array_equal(once[key], again[key]) for key in once)
+    for style in STYLES:
+        images = len(once[f"labels/{style}/test"])
+        assert once[f"shared/{style}/test/features"].shape == (images, 16)
+        assert np.isfinite(once[f"shared/{style}/test/features"]).all()
+    clients = {key.split("/")[1] for key in once if key.startswith("client/")}
+    assert len(clients) == (0 if simulation.algorithm.pooled else 6)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path):
+    assert train(_spec(name), tmp_path / "run", "") == "ok"
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left == {
+        "spec.yaml",
+        "provenance.json",
+        "features.npz",
+        "model.safetensors",
+        "history.csv",
+        "traffic.csv",
+        "partition.csv",
+    }
+
+
+# ---- how it is written
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_it_reads_like_an_algorithm_box(name):
+    package, module = algorithm_modules()[name].split(".")
+    source = (ROOT / package / f"{module}.py").read_text()
+    assert sum(bool(line.strip()) for line in source.splitlines()) <= {"baselines": 60, "methods": 250}[package]
+    imported = {
+        (node.module or "").split(".")[0] for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)
+    }
+    assert not imported & {"diptych", "partitions", "evaluation", "reporting"}, "an algorithm knows no files or tables"
+    assert ast.get_docstring(ast.parse(source))
+    assert algorithm_class(name).__doc__
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_it_has_a_rule_of_at_most_five_lines(name):
+    rule = Path(ROOT, algorithm_modules()[name].replace(".", "/")).with_suffix(".smk")
+    assert len(rule.read_text().strip().splitlines()) <= 5

@@ -1,0 +1,174 @@
+"""What every objective, network, partition and evaluation must do, for the sole reason that it is registered."""
+
+import inspect
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from common.records import IDENTITY, OURS
+from common.run_folder import RunFolder
+from common.spec import Spec
+from diptych.training import train
+from evaluation import EVALUATIONS, EXTRACTS
+from networks import ENCODERS
+from objectives import OBJECTIVES
+from partitions import PARTITIONS, SOURCES, load
+from partitions.sources import EMBEDDED
+from tests.digits import STYLES, data, objective
+
+# ---- objectives
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_an_objective_gives_one_finite_loss_that_reaches_every_parameter(name):
+    made = objective(name)
+    model, batch = made.model(), made.draw(torch.rand(8, 3, 8, 8), torch.arange(8), torch.Generator().manual_seed(0))
+    loss = made.loss(model, batch)
+    assert loss.shape == ()
+    assert loss.isfinite()
+    gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+    unreached = [n for (n, _), g in zip(model.named_parameters(), gradients, strict=True) if g is None]
+    assert not unreached
+    assert "encoder" in dict(model.named_children())
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
+    made, x, y = objective(name), torch.rand(8, 3, 8, 8), torch.arange(8)
+
+    def drawn(seed: int) -> list[torch.Tensor]:
+        torch.seed()
+        batch = made.draw(x, y, torch.Generator().manual_seed(seed))
+        return [t for value in batch.values() for t in (value if isinstance(value, tuple) else (value,))]
+
+    first, again = drawn(1), drawn(1)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(len(t) == 8 for t in first), "the first axis of whatever is in a batch is the sample"
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_training_on_an_objective_lowers_it(name):
+    torch.manual_seed(0)
+    made, everyone = objective(name), data()
+    images = everyone.images[everyone.clients[0]][:64].float() / 255
+    labels = everyone.labels[everyone.clients[0]][:64]
+    model = made.model()
+    optimiser, losses = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9), []
+    for step in range(40):
+        loss = made.loss(model, made.draw(images, labels, torch.Generator().manual_seed(step)))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+
+
+# ---- networks
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_maps_images_to_as_many_features_as_it_says(name, channels):
+    size = 28 if name == "mcmahan-cnn" else 32
+    encoder = ENCODERS[name](channels=channels, image_size=size).eval()
+    x = torch.rand(3, channels, size, size)
+    with torch.no_grad():
+        features = encoder(x)
+        assert features.shape == (3, encoder.features)
+        assert features.isfinite().all()
+        torch.testing.assert_close(encoder(x[1:2]), features[1:2], atol=1e-5, rtol=1e-4)  # no image feels another
+    assert inspect.getdoc(ENCODERS[name])
+
+
+# ---- sources and partitions
+
+SETTINGS = {"dirichlet": {"beta": 0.5}}
+"""Settings of the partitions that need some."""
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_an_embedded_source_needs_no_file(name, tmp_path):
+    source = load(name, 16, str(tmp_path))
+    assert len(source.images) == len(source.labels) == 1797
+    assert source.sha256 == load(name, 16, "").sha256
+    assert SOURCES[name]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_a_partition_deals_to_every_client_and_depends_on_its_generator_alone(name, clients):
+    labels = np.random.default_rng(0).integers(0, 5, 200)
+    deal = partial(PARTITIONS[name], labels, clients, **SETTINGS.get(name, {}))
+    shares, again, other = (deal(rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert len(shares) == clients
+    assert all(len(share) and share.min() >= 0 and share.max() < len(labels) for share in shares)
+    assert all(np.array_equal(a, b) for a, b in zip(shares, again, strict=True))
+    assert any(not np.array_equal(a, b) for a, b in zip(shares, other, strict=True))
+
+
+# ---- evaluations
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of FedStyle, which leaves everything that there is to measure."""
+    spec = Spec(
+        run="fedstyle/tiny/fedstyle/default/3",
+        scale="tiny",
+        seed=3,
+        data={"dataset": "digit", "styles": STYLES, "image_size": 8},
+        network={"name": "conv3", "width": 4},
+        objective={"name": "simclr", "hidden": 16, "out": 8},
+        algorithm={"name": "fedstyle", "style_epochs": 1, "hidden": 8},
+        training={"rounds": 1, "batch_size": 16},
+    )
+    folder = tmp_path_factory.mktemp("run")
+    train(spec, folder, "")
+    return RunFolder(folder)
+
+
+def _settings(name: str) -> dict[str, int]:
+    return {"epochs": 3} if name == "linear-probe" else {}
+
+
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_an_evaluation_gives_records(name, run):
+    records = list(EVALUATIONS[name](run, **_settings(name)))
+    assert records
+    for record in records:
+        assert {"kind", "style", "metric", "unit", "aggregate", "value"} <= record.keys() <= {*IDENTITY, *OURS}
+        assert math.isfinite(record["value"])
+        if record["unit"] == "fraction":
+            assert 0 <= record["value"] <= 1
+    assert records == list(EVALUATIONS[name](run, **_settings(name))), "measured twice, it gives other numbers"
+    keys = [tuple(record.get(c, "") for c in (*IDENTITY, "control")) for record in records]
+    assert len(set(keys)) == len(keys), "two records name the same cell"
+
+
+def test_there_is_a_control_beside_every_metric_of_the_papers_features(run):
+    for name in ("linear-probe", "style-clusters", "class-entropy"):
+        records = list(EVALUATIONS[name](run, **_settings(name)))
+        cases = {(r["metric"], r.get("protocol"), r["style"]) for r in records if not r.get("control")}
+        assert cases == {(r["metric"], r.get("protocol"), r["style"]) for r in records if r.get("control")}
+
+
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_an_evaluation_takes_the_least_that_a_program_outside_leaves(name, tmp_path, run):
+    """A specification, a provenance and the features of the shared model: docs/run-folder.md."""
+    (tmp_path / "spec.yaml").write_text(run.spec.to_yaml())
+    folder = RunFolder(tmp_path)
+    folder.write_features({k: v for k, v in run.features.items() if k.startswith(("labels/", "shared/"))})
+    folder.write_provenance({"status": "ok"})
+    assert all(math.isfinite(record["value"]) for record in EVALUATIONS[name](folder, **_settings(name)))
+
+
+@pytest.mark.parametrize("name", EXTRACTS)
+def test_an_extract_gives_rows_with_its_columns(name, run):
+    extract, columns = EXTRACTS[name]
+    rows = extract(run)
+    assert rows
+    assert all(set(row) == set(columns) for row in rows)
