@@ -31,7 +31,9 @@ class Workflow:
             self.specs: dict[str, Spec] = self.study.specs
         except InputError as error:
             raise WorkflowError(str(error)) from error
-        self.gpus = int(config.get("gpus", 0))
+        self.gpus = config.get("gpus", SETTINGS["gpus"])
+        if not isinstance(self.gpus, int):
+            raise WorkflowError(f"--config gpus: must be a number of GPUs, got '{self.gpus}'")
         os.environ["DIPTYCH_DATA"] = str(config.get("data") or data_root())
         self.results = f"results/{self.scale}"
 

@@ -25,7 +25,7 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
 }
 
 EXTRACTS: dict[str, tuple[Callable[[RunFolder], list[Record]], list[str]]] = {
-    "style-map": (style_map, ["client", "style", "x", "y"]),
+    "style-map": (style_map, ["silhouette", "client", "style", "x", "y"]),
     "class-counts": (class_counts, ["client", "style", "class", "images"]),
 }
 """What figures are drawn from besides records: a function of a run, and the columns of what it returns."""

@@ -25,6 +25,8 @@ CONSTANTS = {
     },
 }
 """What the expressions call FedStyle's axes."""
+SHOWN = 8
+"""Numbers that are listed with a claim; all of them are in the tables."""
 
 
 class Unknown:
@@ -98,8 +100,8 @@ class Evaluator:
         if (values["max"] - values["min"] > 1e-9).any():
             raise InputError(f"claims.csv: q('{metric}', {columns}) matches several numbers; name more columns")
         value = float(values["min"].mean())
-        case = " ".join(str(v) for v in columns.values() if isinstance(v, str))
-        self.used.append(f"{metric} {case} = {value:.3f}")
+        case = " ".join(v for k, v in columns.items() if isinstance(v, str) and k not in ("table", "aggregate"))
+        self.used.append(f"{case} {value:.3f}" if metric == "accuracy" else f"{metric} {case} {value:.3f}")
         return value
 
     def all(self, truths: Iterable[Any]) -> Any:
@@ -175,7 +177,9 @@ def findings(paper: str, records: pd.DataFrame, fixed: dict[str, dict[str, str]]
 
 
 def _detail(evaluator: Evaluator, truth: bool | None) -> str:
-    t, numbers = evaluator.tally, "; ".join(dict.fromkeys(evaluator.used))
+    t, used = evaluator.tally, list(dict.fromkeys(evaluator.used))
+    more = f"; and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
+    numbers = "; ".join(used[:SHOWN]) + more
     if truth is None and not t.measured:
         return "none of its numbers was measured"
     counted = f"{t.hold} of {t.measured} measured comparisons hold" if t.measured else ""
@@ -189,6 +193,8 @@ def write_claims(paper: str, found: list[Finding], about: str, file: Path) -> No
     lines = [f"# Claims of {paper}", "", about, ""]
     for outcome in ("supported", "contradicted", "not measured"):
         part = table[table["verdict"] == outcome]
+        if part.empty:
+            continue
         lines += [f"## {outcome.capitalize()} ({len(part)} of {len(table)})", ""]
         for row in part.to_dict("records"):
             lines += [

@@ -1,5 +1,6 @@
 """Figures, each a function of records (or of a run's small tables), the published numbers in grey beside ours."""
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from common.errors import InputError
 from common.files import written
@@ -43,43 +45,35 @@ def _ours(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
 
 
 def style_map(points: pd.DataFrame) -> Figure:
-    """Figure 4: t-SNE of style features, a panel per split and objective, a colour per client, a marker per style."""
+    """Figure 4: t-SNE of style features, a panel per objective and split, a colour per client, a marker per style."""
     if points.empty:
         return _empty("no run has style features")
-    cases = list(dict.fromkeys(zip(points["ssl"], points["split"], strict=True)))
-    rows, columns = list(dict.fromkeys(c[0] for c in cases)), list(dict.fromkeys(c[1] for c in cases))
-    figure, axes = plt.subplots(
-        len(rows), len(columns), figsize=(3.2 * len(columns), 3.2 * len(rows)), squeeze=False, layout="constrained"
+    points = points.astype({"x": float, "y": float, "client": int})
+    styles = dict(zip(points["style"].unique(), "osD^vPX", strict=False))
+    grid = sns.relplot(
+        points,
+        x="x",
+        y="y",
+        row="ssl",
+        col="split",
+        hue="client",
+        palette="husl",
+        style="style",
+        markers=styles,
+        s=16,
+        linewidth=0,
+        height=3.2,
+        legend=False,
+        facet_kws={"sharex": False, "sharey": False},
     )
-    clients = sorted(points["client"].unique(), key=int)
-    palette = dict(zip(clients, sns.color_palette("husl", len(clients)), strict=True))
-    for ssl, split in cases:
-        axis = axes[rows.index(ssl), columns.index(split)]
-        part = points[(points["ssl"] == ssl) & (points["split"] == split)]
-        sns.scatterplot(
-            part.astype({"x": float, "y": float}),
-            x="x",
-            y="y",
-            hue="client",
-            palette=palette,
-            style="style",
-            s=14,
-            linewidth=0,
-            legend="brief" if (ssl, split) == cases[-1] else False,
-            ax=axis,
-        )
-        axis.set(title=f"{SSL.get(ssl, ssl)}, {SPLITS.get(split, split)}", xlabel="", ylabel="", xticks=[], yticks=[])
-    last = axes[rows.index(cases[-1][0]), columns.index(cases[-1][1])]
-    handles, labels = last.get_legend_handles_labels()
-    last.get_legend().remove()
-    styles = [(h, name) for h, name in zip(handles, labels, strict=True) if name in set(points["style"])]
-    figure.legend(
-        *zip(*styles, strict=True),
-        title=f"style ({len(clients)} clients, one colour each)",
-        loc="outside lower center",
-        ncols=6,
-    )
-    return figure
+    for (ssl, split), axis in grid.axes_dict.items():
+        score = float(points[(points["ssl"] == ssl) & (points["split"] == split)]["silhouette"].iloc[0])
+        axis.set_title(f"{SSL.get(ssl, ssl)}, {SPLITS.get(split, split)}\nsilhouette by client {score:.2f}")
+    grid.set(xlabel="", ylabel="", xticks=[], yticks=[])
+    handles = [Line2D([], [], marker=mark, color="0.3", linestyle="", label=style) for style, mark in styles.items()]
+    title = f"{points['client'].nunique()} clients,\na colour each"
+    grid.figure.legend(handles=handles, title=title, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    return grid.figure
 
 
 def class_counts(counts: pd.DataFrame) -> Figure:
@@ -113,7 +107,7 @@ def stylised(records: pd.DataFrame) -> Figure:
     ours = _ours(records, method="fedstyle", protocol="personalization", metric="accuracy", aggregate="mean")
     labels = {
         "": "content + stylised, G trained",
-        "shuffled-style": "the same with other images' style features",
+        "shuffled-style": "the same, styles of other images",
         "frozen-generator": "content + stylised, G frozen",
         "content-only": "content only",
     }
@@ -181,22 +175,34 @@ def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
                 for d, s, w in zip(curves["dataset"], curves["ssl"], curves["whose"], strict=True)
             ],
         )
+        names = sorted(curves["curve"].unique(), key=lambda name: name.endswith("(paper)"))
+        papers = [name for name in names if name.endswith("(paper)")]
+        greys = sns.color_palette("Greys_d", len(papers))
         grid = sns.relplot(
             curves,
             kind="line",
             x="x",
             y="value",
             hue="curve",
-            style="whose",
+            hue_order=names,
+            palette=[*sns.color_palette("deep", len(names) - len(papers)), *greys],
+            style="curve",
+            style_order=names,
+            dashes=[(4, 2) if name in papers else "" for name in names],
+            markers=["o"] * len(names),
             col="protocol",
-            marker="o",
             height=3.2,
-            style_order=["ours", "paper"],
+            aspect=1.3,
             errorbar="sd",
         )
-        positive = (curves["x"] > 0).all()
-        grid.set(xlabel=label, ylabel="accuracy (average over styles)", xscale="log" if positive else "symlog")
+        ticks = sorted(curves["x"].unique())
+        grid.set(xlabel=label, ylabel="accuracy (average over styles)")
+        for axis in grid.axes.flat:
+            axis.set_xscale(**({"value": "log"} if ticks[0] else {"value": "symlog", "linthresh": 1}))
+            axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+            axis.set_xticks([], minor=True)
         grid.set_titles("{col_name}")
+        grid.legend.set_title("")
         return grid.figure
 
     return draw
@@ -206,8 +212,8 @@ FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "fedstyle-figure4": style_map,
     "fedstyle-figure5": class_counts,
     "fedstyle-figure-stylised": stylised,
-    "fedstyle-figure-style-epochs": sweep("style-epochs", "style_epochs", "epochs of style extraction, E_s"),
-    "fedstyle-figure-lambda": sweep("table4", "lambda", "weight of the style-infused loss, lambda"),
+    "fedstyle-figure-style-epochs": sweep("style-epochs", "style_epochs", "E_s, epochs of style extraction"),
+    "fedstyle-figure-lambda": sweep("table4", "lambda", "lambda, weight of the style-infused loss"),
 }
 
 
@@ -222,7 +228,8 @@ def write_figure(name: str, data: pd.DataFrame, about: str, file: Path) -> None:
         raise InputError(f"{file}: unknown format '{form}'; allowed: {', '.join(FORMATS)}")
     _theme()
     figure = FIGURES[name](data)
-    figure.text(0, -0.02, about, fontsize=7, color="0.4", va="top")
+    per_line = int(figure.get_figwidth() * 20)  # letters of this size to an inch
+    figure.text(0, -0.02, textwrap.fill(about, per_line), fontsize=7, color="0.4", va="top")
     with written(file) as part:
         # no dates, so that the same records give the same bytes
         metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[form]

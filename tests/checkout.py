@@ -1,0 +1,46 @@
+"""A copy of the checkout in which a test may do what a user does."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from common.codehash import ROOT
+
+GENERATED = ("results", ".git", ".venv", ".snakemake", "__pycache__", "*.egg-info", ".*_cache", "data")
+
+
+class Checkout:
+    """A copy of the project at `path`, and commands run in it."""
+
+    def __init__(self, path: Path) -> None:
+        shutil.copytree(ROOT, path, ignore=shutil.ignore_patterns(*GENERATED))
+        for kept in ("paper", "reference"):
+            if (ROOT / "results" / kept).is_dir():
+                shutil.copytree(ROOT / "results" / kept, path / "results" / kept)
+        self.path = path
+        # the copy's own packages, wherever the project is installed; no data but what comes with it
+        self.environment = {k: v for k, v in os.environ.items() if k != "DIPTYCH_DATA"} | {"PYTHONPATH": str(path)}
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """Start a command in a process group of its own; stdout and stderr come together."""
+        return subprocess.Popen(
+            command,
+            cwd=self.path,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def run(self, *command: str, fails: bool = False) -> str:
+        """What a command says; it must succeed, or fail."""
+        process = self.start(*command)
+        said, _ = process.communicate()
+        assert (process.returncode != 0) == fails, said
+        return said
+
+    def snakemake(self, *arguments: str, cores: int = 2, scale: str = "tiny", fails: bool = False) -> str:
+        """What Snakemake says to these targets and options."""
+        return self.run("snakemake", "--cores", str(cores), *arguments, "--config", f"scale={scale}", fails=fails)
