@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from common.algorithms import algorithm_modules
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
 from diptych.measurement import prepared
@@ -21,7 +22,8 @@ def check(scale: str, data_root: str) -> None:
             prepared(name, settings, RunFolder(Path()))
     specs = list(study.specs.values())
     for spec in specs:
-        build_algorithm(spec, classes=2).model()
+        if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours
+            build_algorithm(spec, classes=2).model()
     for data in {spec.data.model_dump_json(): spec for spec in specs}.values():
         partition(data.data, data_root, data.seed)
     print(f"{len(specs)} runs can be trained")

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from common.errors import InputError
-from common.files import written
+from partitions.files import keep
 from partitions.source import Source
 
 CELEBA_FILES = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt", "img_align_celeba/*.jpg")
@@ -47,14 +47,13 @@ def read_celeba(folder: Path, size: int) -> Source:
 
 
 def _faces(folder: Path, files: list[str], size: int) -> np.ndarray:
-    cache = folder / f".faces.{size}.cache.npy"
+    cache = folder / f".faces.{size}.cache.npz"
     if cache.is_file():
-        faces = np.load(cache)
-        if len(faces) == len(files):
-            return faces
+        with np.load(cache) as held:
+            if len(held["faces"]) == len(files):
+                return held["faces"]
     faces = np.stack([_face(folder / "img_align_celeba" / file, size) for file in files])
-    with written(cache) as part, open(part, "wb") as out:
-        np.save(out, faces)
+    keep(cache, faces=faces)
     return faces
 
 

@@ -1,7 +1,9 @@
 """Sources in files of plain arrays, and in folders of images. docs/data.md describes both for users."""
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -76,9 +78,14 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     images = _cached(cache, key)
     if images is None:
         images = np.stack([_decoded(name, path, size) for path, _ in pictures])
-        with written(cache) as part, open(part, "wb") as out:
-            np.savez(out, key=key, images=images)
+        keep(cache, key=key, images=images)
     return Source(name, images, labels, None, len(classes))
+
+
+def keep(cache: Path, **arrays: Any) -> None:
+    """Write arrays to a cache file; in a folder that cannot be written the pictures are decoded again next time."""
+    with suppress(InputError), written(cache) as part, open(part, "wb") as out:
+        np.savez(out, **arrays)
 
 
 def _cached(file: Path, key: str) -> np.ndarray | None:
