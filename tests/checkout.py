@@ -13,11 +13,12 @@ GENERATED = ("results", ".git", ".venv", ".snakemake", "__pycache__", "*.egg-inf
 class Checkout:
     """A copy of the project at `path`, and commands run in it."""
 
-    def __init__(self, path: Path) -> None:
-        shutil.copytree(ROOT, path, ignore=shutil.ignore_patterns(*GENERATED))
-        for kept in ("paper", "reference"):
-            if (ROOT / "results" / kept).is_dir():
-                shutil.copytree(ROOT / "results" / kept, path / "results" / kept)
+    def __init__(self, path: Path, source: Path = ROOT) -> None:
+        if source == ROOT:
+            shutil.copytree(ROOT, path, ignore=shutil.ignore_patterns(*GENERATED))
+            shutil.copytree(ROOT / "results" / "paper", path / "results" / "paper")
+        else:  # with all that it has made
+            shutil.copytree(source, path, symlinks=True)
         self.path = path
         # the copy's own packages, wherever the project is installed; no data but what comes with it
         self.environment = {k: v for k, v in os.environ.items() if k != "DIPTYCH_DATA"} | {"PYTHONPATH": str(path)}

@@ -33,8 +33,9 @@ def _follow(page: str, checkout: Checkout) -> None:
 
 
 @pytest.fixture
-def checkout(tmp_path) -> Checkout:
-    return Checkout(tmp_path / "diptych")
+def checkout(finished, tmp_path) -> Checkout:
+    """A checkout of one's own, in which the tables are there already."""
+    return Checkout(tmp_path / "diptych", finished.path)
 
 
 def _row(checkout: Checkout, method: str) -> str:

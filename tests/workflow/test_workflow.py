@@ -20,13 +20,6 @@ pytestmark = pytest.mark.slow
 EVERYTHING = ("tables", "figures", "claims")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Checkout:
-    checkout = Checkout(tmp_path_factory.mktemp("one") / "diptych")
-    checkout.snakemake(*EVERYTHING, cores=1)
-    return checkout
-
-
 def _jobs(said: str) -> dict[str, int]:
     """How many jobs of each rule Snakemake has planned."""
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE) if rule != "total"}

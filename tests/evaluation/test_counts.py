@@ -1,0 +1,106 @@
+"""Clusters, classes and bytes, on tables and features that are small enough to count by hand."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import silhouette_score
+
+from common.run_folder import RunFolder
+from evaluation.clusters import style_clusters, style_map
+from evaluation.costs import budget, communication
+from evaluation.data import class_entropy, sources
+from tests.evaluation.test_probe import _write_run
+
+
+def _values(records, *keys: str) -> dict:
+    return {tuple(r.get(k, "") for k in keys): r["value"] for r in records}
+
+
+def _with_styles(folder, spread: float) -> RunFolder:
+    run, g = _write_run(folder), np.random.default_rng(1)
+    features = dict(run.features)
+    for k in range(4):
+        centre = 10 * np.eye(4)[k] + 30 * (k // 2)
+        features[f"client/{k}/train/style"] = (centre + spread * g.normal(size=(50, 4))).astype(np.float32)
+    run.write_features(features)
+    return RunFolder(folder)
+
+
+def test_silhouettes_are_scikit_learns(tmp_path):
+    run = _with_styles(tmp_path / "run", spread=2.0)
+    found = _values(style_clusters(run, samples=1000), "setting", "control")
+    features = np.concatenate([run.features[f"client/{k}/train/style"] for k in range(4)])
+    by_client, by_style = np.repeat(range(4), 50), np.repeat([0, 1], 100)
+    assert found["features=style;label=client", ""] == pytest.approx(silhouette_score(features, by_client), abs=1e-5)
+    assert found["features=style;label=style", ""] == pytest.approx(silhouette_score(features, by_style), abs=1e-5)
+    assert abs(found["features=style;label=client", "shuffled-labels"]) < 0.1
+
+
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
+def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
+    found = _values(style_clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")
+    assert low <= found["features=style;label=client", ""] <= high
+
+
+def test_a_run_without_style_features_has_no_score(tmp_path):
+    run = _write_run(tmp_path / "run")
+    assert list(style_clusters(run)) == []
+    assert style_map(run) == []
+
+
+def test_a_map_has_a_point_per_image_and_is_always_the_same(tmp_path):
+    run = _with_styles(tmp_path / "run", spread=0.5)
+    points = style_map(run, samples=80)
+    assert points == style_map(run, samples=80)
+    assert [p["client"] for p in points] == np.repeat(range(4), 20).tolist()
+    assert {p["style"] for p in points} == {"ink", "wax"}
+    xy = np.array([(p["x"], p["y"]) for p in points])
+    assert silhouette_score(xy, np.repeat(range(4), 20)) > 0.5, "clusters stay clusters"
+
+
+def test_class_entropy_by_hand(tmp_path):
+    run = _write_run(tmp_path / "run")
+    counts = {0: [5, 5, 5, 5], 1: [20, 0, 0, 0], 2: [10, 10, 0, 0]}
+    rows = [
+        {"client": k, "style": "ink", "class": c, "images": n} for k, row in counts.items() for c, n in enumerate(row)
+    ]
+    run.write_table("partition.csv", rows, ["client", "style", "class", "images"])
+    found = _values(class_entropy(run), "control")
+    assert found[("",)] == pytest.approx((np.log(4) + 0 + np.log(2)) / 3)
+    assert found[("ceiling",)] == pytest.approx(np.log(4))
+
+
+def test_bytes_by_hand(tmp_path):
+    run = _write_run(tmp_path / "run")
+    sent = [
+        (1, 0, "down", "w", 40),
+        (1, 0, "down", "b", 4),
+        (1, 1, "down", "w", 40),
+        (1, 0, "up", "w", 40),
+        (2, 0, "up", "w", 44),
+    ]
+    columns = ["round", "client", "direction", "name", "bytes"]
+    run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
+    found = _values(communication(run), "metric")
+    assert found == {
+        ("bytes_up",): 84,
+        ("bytes_up_per_visit",): 42,
+        ("bytes_down",): 84,
+        ("bytes_down_per_visit",): 42,
+    }
+
+
+def test_passes_over_the_data_by_hand(tmp_path):
+    run = _write_run(tmp_path / "run")  # batches of 64
+    counts = [{"client": k, "style": "ink", "class": 0, "images": n} for k, n in ((0, 130), (1, 60))]
+    run.write_table("partition.csv", counts, ["client", "style", "class", "images"])
+    columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
+    steps = [(0, 0, "prologue", 0, 0, 9), (1, 0, "round", 0, 0, 4), (1, 0, "round", 0, 1, 4), (1, 1, "round", 0, 0, 1)]
+    run.write_table("history.csv", [dict(zip(columns, (*row, 0.5), strict=True)) for row in steps], columns)
+    # client 0: 4 steps of 2 per pass; client 1: 1 step of 1 per pass
+    assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((2 + 1) / 2)
+
+
+def test_sources_are_those_of_the_provenance(tmp_path):
+    run = _write_run(tmp_path / "run")
+    run.write_provenance({"status": "ok", "sources": {"ink": {"name": "x", "sha256": "0", "images": 7, "classes": 3}}})
+    assert _values(sources(RunFolder(run.path)), "style", "metric") == {("ink", "images"): 7, ("ink", "classes"): 3}

@@ -1,0 +1,251 @@
+"""Probes against plain modules and scikit-learn, and what is measured with them."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+
+from common.errors import InputError
+from common.run_folder import RunFolder
+from evaluation.linear import linear_probe
+from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
+from networks import mlp
+from tests.mutation import mutated
+
+SETTINGS = ProbeSettings(epochs=12, batch_size=40, lr=0.01)
+CLASSES, WIDTH = 4, 6
+
+
+def _data(seed: int, probes: int, images: int, noise: float = 0.7) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features around a centre for each class (probes, images, WIDTH), and labels."""
+    g = torch.Generator().manual_seed(seed)
+    centres = torch.randn(CLASSES, WIDTH, generator=torch.Generator().manual_seed(99))
+    y = torch.randint(0, CLASSES, (probes, images), generator=g)
+    return centres[y] + noise * torch.randn(probes, images, WIDTH, generator=g), y
+
+
+class _Eq4(nn.Module):
+    """A classifier on h = h_c + G([h_c, h_s]), or on h_c alone."""
+
+    def __init__(self, weight, bias, generator=None):
+        super().__init__()
+        self.head, self.generator = nn.Linear(WIDTH, CLASSES), generator
+        self.head.load_state_dict({"weight": weight, "bias": bias})
+
+    def forward(self, h_c, h_s=None):
+        h = h_c if self.generator is None else h_c + self.generator(torch.cat([h_c, h_s], dim=1))
+        return self.head(h)
+
+
+def _by_hand(train, test, seed, styles=None, generators=None, *, trained=True) -> list[float]:
+    """Each probe alone, as a module with torch's Adam; initial weights and order of images as probe_accuracy says."""
+    (x, y), (x_test, y_test) = train, test
+    g = torch.Generator().manual_seed(seed)
+    weights = torch.empty(len(x), CLASSES, WIDTH).uniform_(-(WIDTH**-0.5), WIDTH**-0.5, generator=g)
+    biases = torch.empty(len(x), 1, CLASSES).uniform_(-(WIDTH**-0.5), WIDTH**-0.5, generator=g)
+    order = torch.randperm(x.shape[1], generator=g)
+    found = []
+    for k in range(len(x)):
+        generator = copy.deepcopy(generators[k]).requires_grad_(trained) if generators else None
+        model = _Eq4(weights[k], biases[k, 0], generator)
+        optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=SETTINGS.lr)
+        for _ in range(SETTINGS.epochs):
+            for rows in order.split(SETTINGS.batch_size):
+                optimiser.zero_grad()
+                F.cross_entropy(model(x[k, rows], styles[0][k, rows] if styles else None), y[k, rows]).backward()
+                optimiser.step()
+        with torch.no_grad():
+            out = model(x_test[k], styles[1][k] if styles else None)
+        found.append((out.argmax(dim=1) == y_test[k]).double().mean().item())
+    return found
+
+
+def _stylised(generators, styles, *, trained: bool) -> Stylised:
+    stacked = [
+        torch.stack([g[layer].get_parameter(kind).detach() for g in generators])
+        for layer in (0, 2)
+        for kind in ("weight", "bias")
+    ]
+    return Stylised(*styles, tuple(stacked), trained)
+
+
+def test_stacked_probes_are_what_torch_makes_of_each_alone():
+    train, test = _data(0, 3, 100), _data(1, 3, 60)
+    found = probe_accuracy(train, test, CLASSES, SETTINGS, seed=5)
+    assert found.tolist() == _by_hand(train, test, 5)
+    assert 0.4 < found.mean() < 1, "neither chance nor perfect, so that differences would show"
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_eq_4_is_what_torch_makes_of_it(trained):
+    train, test = _data(0, 2, 100), _data(1, 2, 60)
+    styles = (_data(2, 2, 100)[0], _data(3, 2, 60)[0])
+    torch.manual_seed(0)
+    generators = [mlp(2 * WIDTH, 5, WIDTH) for _ in range(2)]
+    before = copy.deepcopy(generators[0].state_dict())
+    stylised = _stylised(generators, styles, trained=trained)
+    found = probe_accuracy(train, test, CLASSES, SETTINGS, 5, stylised)
+    assert found.tolist() == _by_hand(train, test, 5, styles, generators, trained=trained)
+    assert all(torch.equal(before[key], tensor) for key, tensor in generators[0].state_dict().items())
+    assert torch.equal(stylised.generator[0][0], before["0.weight"]), "a probe leaves the run's generator alone"
+
+
+def test_a_generator_that_gives_nothing_leaves_the_content_feature():
+    train, test = _data(0, 2, 100), _data(1, 2, 60)
+    styles = (_data(2, 2, 100)[0], _data(3, 2, 60)[0])
+    zeros = (torch.zeros(2, 5, 2 * WIDTH), torch.zeros(2, 5), torch.zeros(2, WIDTH, 5), torch.zeros(2, WIDTH))
+    plain = probe_accuracy(train, test, CLASSES, SETTINGS, 5)
+    assert torch.equal(
+        probe_accuracy(train, test, CLASSES, SETTINGS, 5, Stylised(*styles, zeros, trained=False)), plain
+    )
+
+
+def test_it_reaches_what_logistic_regression_reaches():
+    train, test = _data(0, 1, 400), _data(1, 1, 400)
+    settings = ProbeSettings(epochs=300, batch_size=400, lr=0.02)
+    theirs = LogisticRegression(C=1e4, max_iter=1000).fit(train[0][0], train[1][0]).score(test[0][0], test[1][0])
+    assert abs(probe_accuracy(train, test, CLASSES, settings, 0).item() - theirs) < 0.02
+
+
+def test_images_sorted_by_class_are_no_worse():
+    """A client's images come sorted by class; batches of one class would spoil the classifier."""
+    (x, y), test = _data(0, 1, 400), _data(1, 1, 400)
+    order = y[0].argsort()
+    mixed = probe_accuracy((x, y), test, CLASSES, SETTINGS, 0).item()
+    assert abs(probe_accuracy((x[:, order], y[:, order]), test, CLASSES, SETTINGS, 0).item() - mixed) < 0.03
+
+
+def test_the_test_set_decides_nothing():
+    train, (x, y) = _data(0, 2, 100), _data(1, 2, 80)
+    whole = probe_accuracy(train, (x, y), CLASSES, SETTINGS, 5)
+    halves = [
+        probe_accuracy(train, (x[:, part], y[:, part]), CLASSES, SETTINGS, 5) for part in (slice(40), slice(40, None))
+    ]
+    torch.testing.assert_close(torch.stack(halves).mean(dim=0), whole)
+
+
+# ---- the evaluation, on a folder that is made by hand
+
+STYLES = ("ink", "wax")
+
+
+def _write_run(folder: Path, *, personal: bool = True, stylised: bool = False) -> RunFolder:
+    """Two styles with two clients each. Shared features of `wax` say nothing; clients 1 and 3 have good ones."""
+    g = np.random.default_rng(0)
+    centres = 3 * g.normal(size=(CLASSES, WIDTH))
+    arrays: dict[str, np.ndarray] = {}
+    for style in STYLES:
+        for part, n in (("train", 120), ("test", 80)):
+            y = g.integers(0, CLASSES, n)
+            good = style == "ink"
+            arrays[f"labels/{style}/{part}"] = y
+            arrays[f"shared/{style}/{part}/features"] = centres[y] * good + g.normal(size=(n, WIDTH))
+            arrays[f"initial/{style}/{part}/features"] = g.normal(size=(n, WIDTH))
+    if personal:
+        for k, style in enumerate(np.repeat(STYLES, 2)):
+            positions = g.permutation(120)[:50]
+            arrays |= {f"client/{k}/style": np.array(style), f"client/{k}/positions": positions}
+            for part, rows in (("train", positions), ("test", slice(None))):
+                y = arrays[f"labels/{style}/{part}"][rows]
+                arrays[f"client/{k}/{part}/features"] = (k % 2) * centres[y] + g.normal(size=(len(y), WIDTH))
+                if stylised:
+                    arrays[f"client/{k}/{part}/style"] = centres[y] + g.normal(size=(len(y), WIDTH))
+    floats = {key: a.astype(np.float32) if a.dtype == float else a for key, a in arrays.items()}
+    folder.mkdir(parents=True)
+    run = RunFolder(folder)
+    spec = {"run": "r", "scale": "digits", "seed": 3, "network": {}, "objective": {}, "algorithm": {}}
+    spec |= {"data": {"dataset": "d", "styles": dict.fromkeys(STYLES, "x")}, "training": {"rounds": 1}}
+    (folder / "spec.yaml").write_text(json.dumps(spec))
+    run.write_features(floats)
+    run.write_provenance({"status": "ok"})
+    if stylised:
+        torch.manual_seed(0)
+        generators = [mlp(2 * WIDTH, 5, WIDTH) for _ in range(4)]
+        save_file(
+            {
+                f"clients/generator.{name}": torch.stack([g.get_parameter(name).detach() for g in generators])
+                for name in ("0.weight", "0.bias", "2.weight", "2.bias")
+            },
+            folder / "model.safetensors",
+        )
+    return run
+
+
+def _cells(run: RunFolder, probe=linear_probe) -> dict[tuple[str, ...], float]:
+    keys = ("protocol", "style", "variant", "control", "client")
+    return {tuple(r.get(k, "") for k in keys): r["value"] for r in probe(run, epochs=60, batch_size=40, lr=0.02)}
+
+
+def check_generalisation(cells) -> None:
+    assert cells["generalization", "ink", "", "", ""] > 0.9
+    assert cells["generalization", "wax", "", "", ""] < 0.45
+    for style in STYLES:
+        for control in ("untrained", "shuffled-labels"):
+            assert cells["generalization", style, "", control, ""] < 0.45
+
+
+def check_personalisation(cells) -> None:
+    for style, (poor, good) in (("ink", "01"), ("wax", "23")):
+        alone = [cells["personalization", style, "", "", f"client-{k}"] for k in (poor, good)]
+        assert alone[0] < 0.5 < 0.9 < alone[1]
+        assert cells["personalization", style, "", "", ""] == pytest.approx(np.mean(alone))
+        assert cells["personalization", style, "", "shuffled-labels", "client-" + good] < 0.5
+        assert cells["personalization", style, "", "untrained", ""] < 0.45
+
+
+def test_every_cell_and_its_floors(tmp_path):
+    cells = _cells(_write_run(tmp_path / "run"))
+    check_generalisation(cells)
+    check_personalisation(cells)
+    assert len(cells) == 2 * 3 + 2 * 3 * 3  # styles x (value, floors), and for personalisation their clients
+
+
+def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
+    cells = _cells(_write_run(tmp_path / "run", stylised=True))
+    mean = {
+        variant: cells["personalization", "wax", variant, "", "client-2"]
+        for variant in ("", "shuffled-style", "content-only")
+    }
+    assert mean[""] > 0.9, "the style features say the class, and a trained G finds it"
+    assert mean["shuffled-style"] < 0.5
+    assert mean["content-only"] < 0.5
+    assert ("personalization", "wax", "frozen-generator", "", "") in cells
+
+
+def test_a_program_without_personal_or_untrained_models(tmp_path):
+    run = _write_run(tmp_path / "run", personal=False)
+    kept = {key: a for key, a in run.features.items() if not key.startswith("initial/")}
+    run.write_features(kept)
+    cells = _cells(RunFolder(run.path))
+    assert {key[0] for key in cells} == {"generalization"}
+    assert {key[3] for key in cells} == {"", "shuffled-labels"}
+
+
+def test_no_features_at_all(tmp_path):
+    run = _write_run(tmp_path / "run", personal=False)
+    run.write_features({"labels/ink/train": np.zeros(3)})
+    with pytest.raises(InputError, match="no features to probe"):
+        _cells(RunFolder(run.path))
+
+
+BUGS = {
+    "labels of other images": ("_generalisation", '"shared", y)', '"shared", y.roll(1))', check_generalisation),
+    "labels that are not shuffled": ("_generalisation", "_shuffled(y, _seed(run, style))", "y", check_generalisation),
+    "images of another client": ("_style_probes", "y_style[p] for", "y_style[p].roll(1) for", check_personalisation),
+    "no mean over clients": ("_personalisation", "accuracy.mean()", "accuracy[0]", check_personalisation),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_wrong_evaluation_is_caught(bug, tmp_path):
+    name, right, wrong, check = BUGS[bug]
+    run = _write_run(tmp_path / "run")
+    with mutated("evaluation.linear", name, right, wrong), pytest.raises(AssertionError):
+        check(_cells(run))
