@@ -1,5 +1,6 @@
 """Tables: the published cells, ours in the same places, and the verdict on each."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +143,7 @@ def _ordered(layout: Layout, printed: Printed, groups: dict[Any, Ours]) -> list[
 
 
 def _is_erratum(note: str) -> bool:
-    return note.startswith(("ERRATUM", "SUSPECT", "CONFLICT", "last digit")) or "last digit" in note
+    return any(mark in note for mark in ("ERRATUM", "SUSPECT", "CONFLICT", "last digit"))
 
 
 # ---- writing them down
@@ -190,13 +191,16 @@ def _with_texts(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return cells.assign(text=texts), notes
 
 
+def _tables_named(where: str) -> set[str]:
+    """The tables in `Table 4 vs Table 1` or `Tables 1-3`."""
+    spans = re.findall(r"Tables? (\d)(?:-(\d))?", where)
+    return {f"table{n}" for first, last in spans for n in range(int(first), int(last or first) + 1)}
+
+
 def errata_of(paper: str, table: str) -> list[str]:
     """What is wrong in a published table, one sentence each."""
     errata = read_csv(PUBLISHED / "errata.csv")
-    name = table.replace("table", "Table ")
-    touched = errata[
-        (errata["paper"] == paper) & errata["where"].str.contains(rf"\b{name}\b|Tables? [\d-]*{name[-1]}\b")
-    ]
+    touched = errata[(errata["paper"] == paper) & errata["where"].map(lambda where: table in _tables_named(where))]
     return [
         f"{row['where']}: printed {row['printed']}; {row['recomputed_or_issue']}"
         + (f" ({row['comment']})" if row["comment"] else "")
@@ -243,7 +247,7 @@ def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         escape=True,
         multicolumn_format="c",
         longtable=True,
-        caption=f"{layout.title}. {about}",
+        caption=re.sub(r"([&%$#_{}])", r"\\\1", f"{layout.title}. {about}"),
         label=f"tab:{layout.paper}-{layout.table}",
     )
     for symbol, command in _LATEX.items():

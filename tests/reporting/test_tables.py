@@ -1,0 +1,250 @@
+"""From records to tables: verdicts, averages, every printed cell in its place, errata beneath."""
+
+import itertools
+import re
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from common.records import COLUMNS
+from diptych.study import load_study
+from reporting.records import PUBLISHED, published, read_csv, read_records, with_averages
+from reporting.tables import Layout, cells_of, errata_of, latex, markdown, write_table
+from reporting.verdict import Ours, Verdict, verdict
+
+TABLES = ["table1", "table2", "table3", "table4", "table5"]
+
+
+def _ours(mean: float, std: float = 0.0, seeds: int = 1, **more) -> Ours:
+    return Ours(mean, std, seeds, **more)
+
+
+# ---- the verdict on one cell
+
+CASES = {
+    "nothing measured": ((None, 0.9), Verdict.NOT_MEASURED),
+    "nothing published": ((_ours(0.9), None), Verdict.NOT_PUBLISHED),
+    "nothing at all": ((None, None), Verdict.NOT_MEASURED),
+    "the same": ((_ours(0.9), 0.9), Verdict.AGREES),
+    "a point off": ((_ours(0.91), 0.9), Verdict.AGREES),
+    "more than a point off": ((_ours(0.9101), 0.9), Verdict.DISAGREES),
+    "the same on a stand-in": ((_ours(0.9, comparable=False), 0.9), Verdict.NOT_COMPARABLE),
+    "both above the reference": ((_ours(0.8), 0.9, "fraction", (_ours(0.7), 0.85)), Verdict.TREND),
+    "above on a stand-in": ((_ours(0.8, comparable=False), 0.9, "fraction", (_ours(0.7), 0.85)), Verdict.TREND),
+    "below instead of above": ((_ours(0.6), 0.9, "fraction", (_ours(0.7), 0.85)), Verdict.DISAGREES),
+    "above instead of level": ((_ours(0.8), 0.9, "fraction", (_ours(0.7), 0.9)), Verdict.DISAGREES),
+    "level as in the paper": ((_ours(0.7), 0.9, "fraction", (_ours(0.7002), 0.9)), Verdict.TREND),
+    "no number": ((_ours(float("nan")), 0.9), Verdict.DIVERGED),
+    "diverged": ((_ours(0.5, diverged=True), 0.5), Verdict.DIVERGED),
+    "a reference that diverged": ((_ours(0.8), 0.9, "fraction", (_ours(float("nan")), 0.8)), Verdict.DISAGREES),
+    "one image off": ((_ours(7290), 7291, "count"), Verdict.DISAGREES),
+    "about as many": ((_ours(9298), 9500, "count", (None, None), True), Verdict.AGREES),
+    "two seeds say nothing about spread": ((_ours(0.95, 0.5, 2), 0.9), Verdict.DISAGREES),
+    "within the interval of three": ((_ours(0.95, 0.02, 3), 0.9), Verdict.AGREES),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_verdict(case):
+    arguments, expected = CASES[case]
+    assert verdict(*arguments) == expected
+
+
+@pytest.mark.parametrize("seeds", [3, 4, 10])
+def test_the_interval_is_students(seeds):
+    low, high = stats.t.interval(0.95, seeds - 1, loc=0, scale=0.03 / np.sqrt(seeds))
+    assert _ours(0.5, 0.03, seeds).half_width == pytest.approx((high - low) / 2)
+    assert verdict(_ours(0.5 + 0.01 + high - 1e-6, 0.03, seeds), 0.5) == Verdict.AGREES
+    assert verdict(_ours(0.5 + 0.01 + high + 1e-6, 0.03, seeds), 0.5) == Verdict.DISAGREES
+
+
+# ---- records
+
+
+def _record(**columns) -> dict[str, str | float]:
+    blank = dict.fromkeys(COLUMNS, "")
+    told = {"paper": "fedstyle", "kind": "result", "metric": "accuracy", "unit": "fraction", "aggregate": "none"}
+    return blank | told | {"status": "ok", "seed": "1", "scale": "paper"} | columns
+
+
+@cache
+def _as_if_measured(table: str, seeds: int = 1) -> pd.DataFrame:
+    """The published cells of a table as if we had measured them, without the printed averages."""
+    cells = published("fedstyle", table)
+    rows = [
+        _record(**{k: v for k, v in row.items() if k in COLUMNS and k != "kind"})
+        | {"value": float(row["value"]), "seed": str(seed), "kind": row["kind"]}
+        for row in cells[cells["aggregate"] == "none"].to_dict("records")
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _cells(table: str, records: pd.DataFrame) -> pd.DataFrame:
+    return cells_of(_layout(table), records, lambda place: "left out")
+
+
+def _layout(table: str) -> Layout:
+    return Layout(paper="fedstyle", table=table, **load_study("paper").papers["fedstyle"].tables[table].model_dump())
+
+
+def test_averages_by_hand():
+    cell = {"table": "table1", "dataset": "digit", "method": "fedavg", "ssl": "simclr", "protocol": "generalization"}
+    records = pd.DataFrame(
+        [
+            _record(**cell, split="iid", style=style, value=value, seed=seed)
+            for seed, values in (("1", (0.1, 0.2, 0.6)), ("2", (0.3, 0.3, 0.9)))
+            for style, value in zip("abc", values, strict=True)
+        ]
+        + [_record(**{**cell, "method": "fedper"}, split="iid", style="a", value=0.5)]  # b and c are missing
+        + [_record(**{**cell, "method": "ditto"}, split="iid", style=s, value=0.5) for s in "ab"]
+        + [_record(**{**cell, "method": "ditto"}, split="iid", style="c", value=float("nan")) | {"status": "diverged"}]
+        + [_record(**cell, split="iid", style="a", value=0.0, client="client-0")]
+    )  # fmt: skip
+    means = with_averages(records).query("aggregate == 'mean'").set_index(["method", "seed"])
+    assert means["value"]["fedavg", "1"] == pytest.approx(0.3)
+    assert means["value"]["fedavg", "2"] == pytest.approx(0.5)
+    assert "fedper" not in means.index.get_level_values(0), "an average lacks no member"
+    assert means["status"]["ditto", "1"] == "diverged"
+    assert set(means["style"]) == {"all"}
+
+
+def test_our_averages_are_the_papers_but_for_its_errata():
+    """Averages of printed cells against printed averages: they differ only where errata.csv or a note says so."""
+    for table in ("table1", "table2", "table3"):
+        ours = with_averages(_as_if_measured(table))
+        cells = _cells(table, ours)
+        averages = cells[(cells["style"] == "all") & (cells["paper"] != "")]
+        assert len(averages) == (published("fedstyle", table)["aggregate"] == "mean").sum()
+        off = averages[(averages["difference"].abs() > 0.0005 + 1e-9)]
+        assert off.index.tolist() == averages[averages["note"].str.contains("mean of the cells")].index.tolist()
+
+
+# ---- tables
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_printed_cell_is_in_its_place_once(table):
+    printed, layout = published("fedstyle", table), _layout(table)
+    cells = _cells(table, _as_if_measured(table).iloc[:0])
+    assert len(cells) == len(printed)
+    assert not cells.duplicated(layout.keys).any()
+    merged = printed.merge(cells, on=layout.keys, suffixes=("_printed", ""))
+    assert (merged["paper"] == merged["printed"].where(merged["printed"] != "", merged["value"])).all()
+    assert (cells["verdict"] == Verdict.NOT_MEASURED).all()
+    assert (cells["why"] == "left out").all()
+
+
+@pytest.mark.parametrize("table", TABLES[:4])
+def test_the_papers_own_numbers_agree_with_the_paper(table):
+    cells = _cells(table, _as_if_measured(table))
+    measured = cells[cells["ours"].notna()]
+    assert len(measured) == len(_as_if_measured(table))
+    assert (measured["verdict"] == Verdict.AGREES).all()
+    assert (measured["difference"].abs() < 1e-12).all()
+
+
+def test_each_cell_shows_ours_theirs_difference_and_verdict():
+    records = _as_if_measured("table1", seeds=3).copy()
+    chosen = (records["method"] == "fedavg") & (records["style"] == "usps") & (records["ssl"] == "simclr")
+    chosen &= records["protocol"] == "generalization"
+    records.loc[chosen, "value"] = [0.90, 0.92, 0.94]
+    text = markdown(_layout("table1"), _cells("table1", records), "about")
+    row = next(line for line in text.splitlines() if line.startswith("| fedavg"))
+    assert "0.920±0.020 (0.964, −0.044) ✓" in row, "within the interval of three seeds"
+    assert "0.980±0.000 (0.980, +0.000) ✓" in row
+    one = markdown(_layout("table1"), _cells("table1", _as_if_measured("table1")), "about")
+    assert "±" not in one.split("## ", 1)[1], "one seed has no spread"
+
+
+def test_controls_stand_below_and_fill_no_printed_cell():
+    plain = _as_if_measured("table1")
+    control = plain[plain["method"] == "fedavg"].assign(control="untrained", value=-1.0)
+    ceiling = plain[(plain["method"] == "fedavg") & (plain["ssl"] == "simclr")].assign(ssl="supervised", value=0.99)
+    cells = _cells("table1", pd.concat([plain, control, ceiling], ignore_index=True))
+    assert (cells[cells["method"] == "floor: untrained encoder"]["ours"] == -1).all()
+    assert (cells[cells["method"] == "ceiling: trained with labels"]["ours"] == 0.99).all()
+    assert set(cells[cells["method"].str.startswith("ceiling")]["ssl"]) == {"simclr", "simsiam"}
+    assert (cells[cells["paper"] != ""]["ours"].dropna() > 0).all()
+
+
+def test_a_diverged_cell_says_so():
+    records = _as_if_measured("table1").copy()
+    records.loc[records["method"] == "apfl", ["value", "status"]] = [float("nan"), "diverged"]
+    cells = _cells("table1", with_averages(records))
+    assert (cells[cells["method"] == "apfl"]["verdict"] == Verdict.DIVERGED).all()
+    text = markdown(_layout("table1"), cells, "about")
+    assert all("diverged" in line for line in text.splitlines() if line.startswith("| apfl"))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_errata_of_a_table_stand_under_it_and_under_no_other(table):
+    errata = read_csv(PUBLISHED / "errata.csv")
+    number = int(table[-1])
+    expected = []
+    for where in errata[errata["paper"] == "fedstyle"]["where"]:
+        named: set[int] = set()
+        for low, high in re.findall(r"Tables? (\d)(?:-(\d))?", where):
+            named |= set(range(int(low), int(high or low) + 1))
+        if number in named:
+            expected.append(where)
+    assert [text.split(": printed")[0] for text in errata_of("fedstyle", table)] == expected
+    assert expected
+
+
+def test_the_three_files_tell_the_same(tmp_path):
+    cells = _cells("table1", with_averages(_as_if_measured("table1")))
+    write_table(_layout("table1"), cells, "About 50 % & more", tmp_path / "fedstyle-table1.md")
+    text, tex = ((tmp_path / f"fedstyle-table1.{form}").read_text() for form in ("md", "tex"))
+    csv = pd.read_csv(tmp_path / "fedstyle-table1.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"fedstyle-table1.{f}" for f in ("csv", "md", "tex")]
+    numbers = sorted(f"{value:.3f}" for value in csv["ours"].dropna())
+    for content in (text.split("## Not measured")[0].split("## Errata")[0], tex):
+        assert sorted(re.findall(r"(?<![\d.+−(-])(\d\.\d{3})(?= \()", content)) == numbers
+
+
+def test_latex_compiles_in_principle():
+    tex = latex(
+        _layout("table1"), _cells("table1", with_averages(_as_if_measured("table1"))), "About 50 % & more_or_less"
+    )
+    assert tex.count(r"\begin{") == tex.count(r"\end{")
+    assert tex.count("{") == tex.count("}")
+    columns = len(re.search(r"\\begin\{longtable\}\{(\w+)\}", tex)[1])
+    body = [
+        line
+        for line in tex.splitlines()
+        if line.rstrip().endswith(r"\\")
+        and r"\multicolumn" not in line
+        and "caption" not in line
+        and "label" not in line
+    ]
+    assert body
+    assert all(len(re.findall(r"(?<!\\)&", line)) == columns - 1 for line in body)
+    assert not re.search(r"(?<!\\)[%_]", re.sub(r"\\label\{[^}]*\}", "", tex)), "special characters are escaped"
+    assert tex.isascii(), "symbols are commands"
+
+
+def test_nothing_warns(recwarn):
+    markdown(_layout("table2"), _cells("table2", with_averages(_as_if_measured("table2"))), "about")
+    assert not recwarn.list
+
+
+def test_a_record_file_is_read_as_text(tmp_path):
+    _as_if_measured("table1").assign(table="table1").to_csv(tmp_path / "records.csv", index=False)
+    records = read_records(tmp_path / "records.csv")
+    assert set(records["clients_per_style"]) == {"1"}
+    assert records["value"].dtype == float
+    assert (records["aggregate"] == "mean").any()
+
+
+def test_rows_and_columns_come_in_the_papers_order():
+    cells = _cells("table1", _as_if_measured("table1"))
+    printed = published("fedstyle", "table1")
+    assert list(dict.fromkeys(cells["method"])) == list(dict.fromkeys(printed["method"]))
+    assert list(dict.fromkeys(zip(cells["dataset"], cells["style"], strict=True))) == list(
+        dict.fromkeys(zip(printed["dataset"], printed["style"], strict=True))
+    )
+    assert all(a != b for a, b in itertools.pairwise(dict.fromkeys(cells["ssl"])))
