@@ -1,15 +1,30 @@
 """The documentation's steps, executed word for word, and its promises held against the code."""
 
+import inspect
 import re
 import shlex
-from contextlib import suppress
+import shutil
+import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import yaml
 
+from common.algorithms import algorithm_modules
 from common.codehash import ROOT
+from common.spec import DataSettings, OptimiserSettings, ServerSettings, Spec, TrainingSettings
+from diptych import study
+from diptych.assembly import algorithm_class
 from diptych.cli import _parser
+from diptych.study import Experiment, Figure, Layout, Paper, Rule, Scale
 from diptych.workflow import SETTINGS
+from evaluation import EVALUATIONS
+from networks import ENCODERS
+from objectives import OBJECTIVES
+from objectives.augmentation import AugmentationSettings
+from partitions import PARTITIONS, SOURCES
+from partitions.published import TORCHVISION
 from tests.checkout import Checkout
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks" / "README.md"]
@@ -93,8 +108,50 @@ def _commands(page: Path) -> list[list[str]]:
 def test_commands_exist(page):
     for program, *arguments in _commands(page):
         if program == "diptych" and not any("{" in word or "..." in word for word in arguments):
-            with suppress(SystemExit if "--help" in arguments else ()):
+            if len(arguments) == 1:  # `diptych train` in a sentence
+                arguments.append("--help")
+            with pytest.raises(SystemExit, match="0") if "--help" in arguments else nullcontext():
                 _parser().parse_args(arguments)
         elif program == "snakemake" and "--config" in arguments:
             for setting in arguments[arguments.index("--config") + 1 :]:
                 assert setting.partition("=")[0] in SETTINGS, arguments
+
+
+def _fields(kind: type) -> set[str]:
+    return {field.alias or name for name, field in kind.__pydantic_fields__.items()}
+
+
+def test_every_setting_is_documented():
+    told = set(re.findall(r"`([\w-]+)`", (ROOT / "docs" / "settings.md").read_text()))
+    algorithms = {name: algorithm_class(name) for name in algorithm_modules()}
+    specification = (Spec, DataSettings, TrainingSettings, OptimiserSettings, ServerSettings, AugmentationSettings)
+    configuration = (Paper, Scale, Rule, Experiment, Layout, Figure)
+    known = set().union(*map(_fields, (*specification, *configuration, *OBJECTIVES.values(), *algorithms.values())))
+    known |= {*algorithms, *OBJECTIVES, *ENCODERS, *PARTITIONS, *EVALUATIONS, *SETTINGS}
+    for function in (*ENCODERS.values(), *PARTITIONS.values(), *EVALUATIONS.values()):
+        known |= set(inspect.signature(function).parameters)
+    given = {"encoder", "classes", "objective", "channels", "image_size", "labels", "clients", "rng", "run"}
+    assert known - given <= told
+
+
+def test_every_source_is_documented():
+    page = (ROOT / "docs" / "data.md").read_text()
+    assert all(f"`{name}`" in page for name in SOURCES)
+    for known in TORCHVISION.values():
+        assert known.files[0].split("/")[0] in page
+
+
+def test_the_slurm_profile_has_keys_that_snakemake_knows():
+    profile = yaml.safe_load((ROOT / "profiles" / "slurm" / "config.yaml").read_text())
+    known = subprocess.run(["snakemake", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(f"--{key}" in known for key in profile)
+
+
+def test_the_documented_yaml_is_a_scale(tmp_path, monkeypatch):
+    (content,) = (content for language, _, content in _blocks("data.md") if language == "yaml")
+    shutil.copytree(study.CONFIG, tmp_path / "config")
+    (tmp_path / "config" / "scales" / "mine.yaml").write_text(content)
+    monkeypatch.setattr(study, "CONFIG", tmp_path / "config")
+    specs = study.load_study("mine").specs.values()
+    assert specs
+    assert {spec.data.styles["svhn"] for spec in specs} == {"mine"}
