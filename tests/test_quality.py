@@ -19,6 +19,7 @@ PACKAGES = {
     "evaluation": {"common"},
     "reporting": {"common"},
     "diptych": {"common", "federation", "networks", "objectives", "partitions", "evaluation", "reporting"},
+    "benchmarks": {"common", "federation", "networks", "objectives", "baselines", "diptych"},
 }
 """What each package may import besides itself: never an algorithm's file, except from another algorithm."""
 TORCHLESS = ["diptych.cli", "diptych.study", "diptych.workflow", "reporting.figures", "reporting.tables"]

@@ -1,0 +1,38 @@
+"""Benchmarks compare like with like, and run."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from benchmarks.bare import BareFedAvg, mnist_like
+from benchmarks.engine import SEED, bare, engine, settings
+from common.codehash import ROOT
+
+
+def test_both_take_the_same_steps():
+    ours, theirs = engine(3, 70), bare(3, 70)
+    start = {name: tensor.clone() for name, tensor in theirs.server.items()}
+    ours.run()
+    theirs.run()
+    for name, tensor in theirs.server.items():
+        torch.testing.assert_close(ours.server.tensors[name], tensor, rtol=1e-4, atol=1e-6)
+        assert not torch.equal(tensor, start[name])
+
+
+def test_the_bare_loop_weighs_clients_by_size():
+    data = mnist_like(2, 64)
+    uneven = type(data)(data.images, data.labels, (torch.arange(96), torch.arange(96, 128)))
+    loop = BareFedAvg(bare(1, 64).server, uneven, settings(), SEED)
+    uploads = [loop._train(1, client) for client in range(2)]
+    loop.run()
+    for name, tensor in loop.server.items():
+        torch.testing.assert_close(tensor, 0.75 * uploads[0][name] + 0.25 * uploads[1][name])
+
+
+@pytest.mark.slow
+def test_the_table_is_printed():
+    command = [sys.executable, "-m", "benchmarks.engine", "--clients", "2", "--images", "128", "--repeats", "1"]
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert len(said.splitlines()) == 4
