@@ -26,7 +26,7 @@ def catalogue(kind: str | None = None) -> str:
     scales = {name: load_study(name) for name in names_in("scales")}
     papers = {name: paper for study in scales.values() for name, paper in study.papers.items()}
     kinds: dict[str, dict[str, object]] = {
-        "algorithms": {name: algorithm_class(name) for name in algorithm_modules()},
+        "algorithms": {name: inspect.getmodule(algorithm_class(name)) for name in algorithm_modules()},
         "objectives": dict(OBJECTIVES),
         "networks": dict(ENCODERS),
         "sources": dict(SOURCES),

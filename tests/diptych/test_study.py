@@ -1,0 +1,143 @@
+"""Studies: what the configuration asks for, against the papers and against the published tables."""
+
+import itertools
+
+import pytest
+
+from diptych.catalogue import catalogue
+from diptych.cli import main
+from diptych.study import load_study, merged, names_in, newcomers
+from reporting.records import published
+
+SCALES = names_in("scales")
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return load_study("paper")
+
+
+def test_laying_over():
+    base = {"a": 1, "b": {"c": 2, "d": 3}, "n": {"name": "x", "k": 1}}
+    assert merged(base, {"b": {"d": 4}}) == {**base, "b": {"c": 2, "d": 4}}
+    assert merged(base, {"n": {"k": 2}})["n"] == {"name": "x", "k": 2}
+    assert merged(base, {"n": {"name": "y"}})["n"] == {"name": "y"}, "settings of another thing do not stay"
+    assert base == {"a": 1, "b": {"c": 2, "d": 3}, "n": {"name": "x", "k": 1}}
+
+
+@pytest.mark.parametrize("table", ["table1", "table2", "table3", "table4"])
+def test_every_published_cell_has_a_run(paper, table):
+    """With the lambda that the paper prints beside it."""
+
+    def place(cell) -> tuple[str, ...]:
+        labels, algorithm = cell.spec.labels, cell.spec.algorithm
+        weight = f"lambda={algorithm['lambda']}" if algorithm["name"] == "fedstyle" else ""
+        return (*(labels[a] for a in ("dataset", "clients_per_style", "split", "ssl", "method")), weight)
+
+    asked = {place(cell) for cell in paper.cells if cell.table == table}
+    rows = published("fedstyle", table)
+    rows = rows[rows["aggregate"] == "none"] if table != "table4" else rows
+    keys = ["dataset", "clients_per_style", "split", "ssl", "method", "setting"]
+    assert {tuple(row[k] for k in keys) for row in rows.to_dict("records")} <= asked
+
+
+def test_the_papers_settings(paper):
+    """Sec. Federated learning settings, Sec. Evaluations, table captions and App. C."""
+    for spec in paper.specs.values():
+        assert spec.network == {"name": "resnet18"}
+        assert (spec.training.rounds, spec.training.local_epochs, spec.training.batch_size) == (100, 5, 64)
+        assert spec.training.optimiser.lr == 0.1
+        assert spec.data.image_size == (32 if spec.data.dataset == "digit" else 224)
+        assert spec.training.participation == (1.0 if spec.data.clients_per_style == 1 else 0.5)
+        if spec.objective["name"] == "simclr":
+            assert spec.objective["temperature"] == 0.07
+    lambdas = {
+        (s.data.dataset, s.data.clients_per_style): s.algorithm["lambda"]
+        for s in paper.specs.values()
+        if s.run.split("/")[2:4] == ["fedstyle", "default"]
+    }
+    assert lambdas == {
+        ("digit", 1): 1.0,
+        ("office-home", 1): 0.5,
+        ("adaptiope", 1): 0.5,
+        ("office-home", 5): 0.1,
+        ("adaptiope", 5): 0.1,
+        ("digit", 10): 0.5,
+    }
+    settings = {s.algorithm["name"]: s.algorithm for s in paper.specs.values() if "/default/" in s.run}
+    assert settings["fedprox"]["mu"] == 0.2
+    assert settings["apfl"]["alpha"] == 0.5
+    assert settings["ditto"]["mu"] == 2.0
+    assert settings["fedstyle"]["style_epochs"] == 10
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_names_and_digests_belong_together(scale):
+    study = load_study(scale)
+    by_name: dict[str, set[str]] = {}
+    for cell in study.cells:
+        by_name.setdefault(cell.spec.run, set()).add(cell.spec.digest)
+    assert all(len(digests) == 1 for digests in by_name.values())
+    assert len({spec.digest for spec in study.specs.values()}) == len(study.specs), "no run is trained twice"
+    assert {spec.scale for spec in study.specs.values()} == {scale}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_seed_runs_everything(scale):
+    study = load_study(scale)
+    per_seed = {
+        seed: {run.rpartition("/")[0] for run in study.specs if run.endswith(f"/{seed}")} for seed in study.scale.seeds
+    }
+    assert all(a == b for a, b in itertools.combinations(per_seed.values(), 2))
+
+
+@pytest.mark.parametrize("scale", [s for s in SCALES if s != "paper"])
+def test_what_is_not_run_has_a_reason(scale):
+    study, paper = load_study(scale), load_study("paper")
+    for experiment in paper.papers["fedstyle"].experiments.values():
+        for dataset in experiment.axes["dataset"]:
+            if study.why_left_out({"dataset": dataset}) is None:
+                assert dataset == "digit"
+
+
+def test_stand_ins_are_known():
+    cells = load_study("digits").cells
+    assert all(cell.stand_ins == {"mnist", "svhn", "usps"} for cell in cells)
+    assert {cell.stand_ins for cell in load_study("reference").cells} == {frozenset({"svhn"})}
+    assert {cell.stand_ins for cell in load_study("reduced").cells} == {frozenset()}
+    assert "svhn is played by mnist-m" in load_study("reference").about()
+
+
+def test_nobody_is_a_newcomer_yet():
+    assert newcomers() == []
+
+
+def test_a_specification_survives_being_written_and_read(tmp_path, capsys):
+    run = next(iter(load_study("tiny").specs))
+    assert main(["spec", run, "--scale", "tiny"]) == 0
+    (tmp_path / "spec.yaml").write_text(capsys.readouterr().out)
+    assert main(["train", str(tmp_path / "spec.yaml")]) == 0
+    assert main(["evaluate", str(tmp_path), "--out", str(tmp_path / "records.csv")]) == 0
+    assert f",{run}," in (tmp_path / "records.csv").read_text()
+
+
+def test_the_digest_follows_what_decides_the_numbers():
+    spec = next(iter(load_study("tiny").specs.values()))
+    assert spec.model_copy(update={"run": "other", "labels": {}}).digest == spec.digest
+    assert spec.model_copy(update={"seed": 99}).digest != spec.digest
+    training = spec.training.model_copy(update={"rounds": 9})
+    assert spec.model_copy(update={"training": training}).digest != spec.digest
+
+
+def test_the_catalogue_has_a_line_for_everything():
+    text = catalogue()
+    for section in text.split("\n\n"):
+        heading, *lines = section.splitlines()
+        assert lines, heading
+        assert all(len(line.split(None, 1)) == 2 for line in lines), heading
+    assert catalogue("scales").splitlines()[0] == "scales"
+
+
+def test_checking_a_scale(capsys):
+    assert main(["check", "--scale", "tiny"]) == 0
+    assert "can be trained" in capsys.readouterr().out
