@@ -55,8 +55,8 @@ def _seed(run: RunFolder, what: str) -> int:
     return random_key(run.spec.seed, "probe", what)
 
 
-def _shuffled(labels: Tensor, seed: int) -> Tensor:
-    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+def _shuffled(rows: Tensor, seed: int) -> Tensor:
+    return rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))]
 
 
 def _classes(arrays: Arrays) -> int:
@@ -113,36 +113,38 @@ def _style_probes(
     y_style, y_test = (torch.from_numpy(arrays[f"labels/{style}/{part}"]) for part in ("train", "test"))
     positions = [torch.from_numpy(arrays[f"client/{k}/positions"]) for k in members]
     y = torch.stack([y_style[p] for p in positions])
+    x, x_test = (_tensors(arrays, *(f"client/{k}/{part}/features" for k in members)) for part in ("train", "test"))
 
-    def fit(x: Tensor, x_test: Tensor, labels: Tensor, stylised: Stylised | None = None) -> Tensor:
+    def fit(x: Tensor, x_test: Tensor, labels: Tensor, *, eq4: Stylised | None = None) -> Tensor:
         """Accuracy (groups, clients) for groups of as many probes as there are clients."""
         train, test = (x, labels), (x_test, y_test.expand(len(x), -1))
-        return probe_accuracy(train, test, _classes(arrays), settings, seed, stylised).unflatten(0, (-1, len(members)))
+        return probe_accuracy(train, test, _classes(arrays), settings, seed, eq4).unflatten(0, (-1, len(members)))
 
-    x, x_test = (_tensors(arrays, *(f"client/{k}/{part}/features" for k in members)) for part in ("train", "test"))
     groups = {"": (x, x_test, y), "shuffled-labels": (x, x_test, torch.stack([_shuffled(row, seed) for row in y]))}
     if f"initial/{style}/train/features" in arrays:
-        initial, initial_test = (
-            torch.from_numpy(arrays[f"initial/{style}/{part}/features"]) for part in ("train", "test")
-        )
-        groups["untrained"] = (torch.stack([initial[p] for p in positions]), initial_test.expand_as(x_test), y)
-    joined_x, joined_x_test, joined_y = (torch.cat(parts) for parts in zip(*groups.values(), strict=True))
-    plain = dict(zip(groups, fit(joined_x, joined_x_test, joined_y), strict=True))
+        initial, test = (torch.from_numpy(arrays[f"initial/{style}/{part}/features"]) for part in ("train", "test"))
+        groups["untrained"] = (initial[torch.stack(positions)], test.expand_as(x_test), y)
+    together = [torch.cat(parts) for parts in zip(*groups.values(), strict=True)]
+    plain = dict(zip(groups, fit(*together), strict=True))
     if f"client/{members[0]}/train/style" not in arrays:
         return {("", control): accuracy for control, accuracy in plain.items()}
-    h_s, h_s_test = (_tensors(arrays, *(f"client/{k}/{part}/style" for k in members)) for part in ("train", "test"))
-    generator = _generator(run, members)
-    others, others_test = (
-        torch.randperm(t.shape[1], generator=torch.Generator().manual_seed(seed)) for t in (y, h_s_test)
-    )
     return {
-        ("", ""): fit(x, x_test, y, Stylised(h_s, h_s_test, generator, trained=True))[0],
-        ("shuffled-style", ""): fit(
-            x, x_test, y, Stylised(h_s[:, others], h_s_test[:, others_test], generator, trained=True)
-        )[0],
-        ("frozen-generator", ""): fit(x, x_test, y, Stylised(h_s, h_s_test, generator, trained=False))[0],
+        **{(name, ""): fit(x, x_test, y, eq4=eq4)[0] for name, eq4 in _variants_of_eq4(run, members, seed).items()},
         ("content-only", ""): plain.pop(""),
         **{("", control): accuracy for control, accuracy in plain.items()},
+    }
+
+
+def _variants_of_eq4(run: RunFolder, members: list[int], seed: int) -> dict[str, Stylised]:
+    """What a probe gets beside content features: G trained along, the same with styles of other images, G frozen."""
+    keys = ([f"client/{k}/{part}/style" for k in members] for part in ("train", "test"))
+    h_s, h_s_test = (_tensors(run.features, *part) for part in keys)
+    others, others_test = (_shuffled(torch.arange(h.shape[1]), seed) for h in (h_s, h_s_test))
+    generator = _generator(run, members)
+    return {
+        "": Stylised(h_s, h_s_test, generator, trained=True),
+        "shuffled-style": Stylised(h_s[:, others], h_s_test[:, others_test], generator, trained=True),
+        "frozen-generator": Stylised(h_s, h_s_test, generator, trained=False),
     }
 
 

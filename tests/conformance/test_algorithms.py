@@ -11,6 +11,7 @@ import torch
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.errors import InputError
+from common.run_folder import FILES
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.extraction import features
@@ -186,16 +187,7 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path):
     assert train(_spec(name), tmp_path / "run", "") == "ok"
-    left = {path.name for path in (tmp_path / "run").iterdir()}
-    assert left == {
-        "spec.yaml",
-        "provenance.json",
-        "features.npz",
-        "model.safetensors",
-        "history.csv",
-        "traffic.csv",
-        "partition.csv",
-    }
+    assert {path.name for path in (tmp_path / "run").iterdir()} == set(FILES)
 
 
 # ---- how it is written
