@@ -13,6 +13,7 @@ import pandas as pd
 
 from common.errors import InputError
 from common.files import written
+from common.records import IDENTITY
 from reporting.records import PUBLISHED, read_csv
 
 CONSTANTS = {
@@ -69,16 +70,29 @@ class Tally:
         return found
 
 
+Index = dict[str, dict[str, set[int]]]
+
+
+def index_of(records: pd.DataFrame) -> Index:
+    """Column -> value -> the rows that have it."""
+    return {
+        column: {str(value): set(rows.tolist()) for value, rows in records.groupby(column).indices.items()}
+        for column in IDENTITY
+    }
+
+
 @dataclass
 class Evaluator:
     """Evaluates expressions over the records of one paper.
 
     Attributes:
         records: of one paper, averages included, controls left out.
+        index: of the records.
         fixed: column values that every query of a claim gets where it names none.
     """
 
     records: pd.DataFrame
+    index: Index
     fixed: dict[str, str] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     used: list[str] = field(default_factory=list)
@@ -91,9 +105,11 @@ class Evaluator:
         Raises:
             InputError: two cells match that are not the same.
         """
-        rows = self.records[self.records["metric"] == metric]
-        for column, wanted in {"variant": "", **self.fixed, **columns}.items():
-            rows = rows[rows[column].isin([wanted] if isinstance(wanted, str) else wanted)]
+        found: list[set[int]] = []
+        for column, wanted in {"metric": metric, "variant": "", **self.fixed, **columns}.items():
+            options = [wanted] if isinstance(wanted, str) else wanted
+            found.append(set().union(*(self.index[column].get(option, set()) for option in options)))
+        rows = self.records.iloc[sorted(set.intersection(*found))]
         if rows.empty or rows["value"].isna().any():
             return Unknown()
         values = rows.groupby("seed")["value"].agg(["min", "max"])
@@ -158,10 +174,10 @@ def findings(paper: str, records: pd.DataFrame, fixed: dict[str, dict[str, str]]
         fixed: claim -> columns that its queries leave open.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "") & (records["client"] == "")]
-    claims = read_csv(PUBLISHED / "claims.csv")
+    index, claims = index_of(ours), read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
-        evaluator = Evaluator(ours, fixed.get(claim["claim_id"], {}))
+        evaluator = Evaluator(ours, index, fixed.get(claim["claim_id"], {}))
         truth = evaluator.truth(claim["inequality"])
         found.append(
             Finding(

@@ -8,7 +8,7 @@ import pytest
 from common.errors import InputError
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.claims import Evaluator, Unknown, findings, write_claims
+from reporting.claims import Evaluator, Unknown, findings, index_of, write_claims
 from reporting.records import PUBLISHED, published, read_csv
 
 U = Unknown()
@@ -21,14 +21,18 @@ def _records(rows: list[dict]) -> pd.DataFrame:
 
 def _evaluator(**values: float) -> Evaluator:
     """Records of accuracy by method."""
-    return Evaluator(_records([{"metric": "accuracy", "method": m, "value": v} for m, v in values.items()]))
+    return _over([{"metric": "accuracy", "method": m, "value": v} for m, v in values.items()])
+
+
+def _over(rows: list[dict]) -> Evaluator:
+    return Evaluator(_records(rows), index_of(_records(rows)))
 
 
 def _known(result: object) -> bool | None:
     return None if isinstance(result, Unknown) else bool(result)
 
 
-@pytest.mark.parametrize("truths", itertools.product([True, False, None], repeat=3))
+@pytest.mark.parametrize("truths", list(itertools.product([True, False, None], repeat=3)))
 def test_all_is_known_when_no_completion_changes_it(truths):
     options = [[t] if t is not None else [True, False] for t in truths]
     outcomes = {all(completion) for completion in itertools.product(*options)}
@@ -62,7 +66,7 @@ def test_expressions(expression, truth):
 
 def test_a_number_is_the_mean_over_seeds():
     rows = [{"metric": "accuracy", "method": "a", "value": v, "seed": s} for s, v in (("1", 0.2), ("2", 0.4))]
-    assert Evaluator(_records(rows)).q("accuracy", method="a") == pytest.approx(0.3)
+    assert _over(rows).q("accuracy", method="a") == pytest.approx(0.3)
 
 
 def test_a_diverged_number_is_unknown():
@@ -72,7 +76,7 @@ def test_a_diverged_number_is_unknown():
 def test_two_numbers_for_one_question_are_an_error():
     rows = [{"metric": "accuracy", "method": "a", "style": s, "value": v} for s, v in (("x", 0.2), ("y", 0.4))]
     with pytest.raises(InputError, match="matches several numbers"):
-        Evaluator(_records(rows)).q("accuracy", method="a")
+        _over(rows).q("accuracy", method="a")
 
 
 def test_the_papers_claims_on_the_papers_numbers():
