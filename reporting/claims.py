@@ -76,7 +76,7 @@ Index = dict[str, dict[str, set[int]]]
 def index_of(records: pd.DataFrame) -> Index:
     """Column -> value -> the rows that have it."""
     return {
-        column: {str(value): set(rows.tolist()) for value, rows in records.groupby(column).indices.items()}
+        column: {str(value): set(map(int, rows)) for value, rows in records.groupby(column).indices.items()}
         for column in IDENTITY
     }
 
