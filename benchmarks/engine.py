@@ -54,6 +54,12 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def samples(clients: int, images: int) -> int:
+    """Images that one round trains on: a client drops its last partial batch, unless it has no other."""
+    batch = settings().batch_size
+    return clients * (images // batch * batch or images)
+
+
 def _bare_loops(barrier: Barrier, clients: int, images: int, repeats: int, times: Any) -> None:
     """A process of its own: a bare loop at each signal."""
     use_threads(1)
@@ -65,19 +71,18 @@ def _bare_loops(barrier: Barrier, clients: int, images: int, repeats: int, times
         barrier.wait()
 
 
-def one_thread(clients: int, images: int, repeats: int) -> list[tuple[float, float]]:
+def one_thread(clients: int, images: int, repeats: int) -> list[tuple[float, ...]]:
     """Samples per second of engine and bare loop, in turn."""
-    samples = clients * (images // 32) * 32
     engine(clients, images).run()  # warm up
     bare(clients, images).run()
-    pairs = []
+    pairs: list[tuple[float, ...]] = []
     for _ in range(repeats):
         ours, theirs = engine(clients, images), bare(clients, images)
-        pairs.append((samples / seconds(ours.run), samples / seconds(theirs.run)))
+        pairs.append(tuple(samples(clients, images) / seconds(side.run) for side in (ours, theirs)))
     return pairs
 
 
-def two_threads(clients: int, images: int, repeats: int) -> list[tuple[float, float]]:
+def two_threads(clients: int, images: int, repeats: int) -> list[tuple[float, ...]]:
     """Samples per second of the engine with two client threads, and of two bare loops side by side, in turn."""
     context = multiprocessing.get_context("spawn")
     barrier, times = context.Barrier(3), context.Queue()
@@ -85,14 +90,13 @@ def two_threads(clients: int, images: int, repeats: int) -> list[tuple[float, fl
     loops = [context.Process(target=_bare_loops, args=arguments, daemon=True) for _ in range(2)]
     for loop in loops:
         loop.start()
-    samples = clients * (images // 32) * 32
     engine(clients, images, workers=2).run()
-    pairs = []
+    pairs: list[tuple[float, ...]] = []
     for _ in range(repeats):
-        ours = samples / seconds(engine(clients, images, workers=2).run)
+        ours = samples(clients, images) / seconds(engine(clients, images, workers=2).run)
         barrier.wait()  # both start
         barrier.wait()  # both have finished
-        pairs.append((ours, 2 * samples / max(times.get() for _ in loops)))
+        pairs.append((ours, 2 * samples(clients, images) / max(times.get() for _ in loops)))
     return pairs
 
 
@@ -101,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, nargs="+", default=[10, 100])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], choices=[1, 2])
-    parser.add_argument("--images", type=int, default=3200, help="over all clients")
+    parser.add_argument("--images", type=int, default=6400, help="over all clients")
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     use_threads(1)

@@ -27,7 +27,7 @@ def memory(what: str, clients: int, images: int) -> float:
 def main() -> None:
     """Print two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=3200, help="over all clients")
+    parser.add_argument("--images", type=int, default=6400, help="over all clients")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     print("| clients | engine, MiB | bare, MiB | torch alone, MiB |\n|---|---|---|---|")
