@@ -139,10 +139,10 @@ rule extract:
 
 rule figure:
     input: flow.figure_data
-    output: f"{results}/figures/{{figure}}.{{format}}"
-    log: f"{results}/logs/figures/{{figure}}.{{format}}.log"
+    output: multiext(f"{results}/figures/{{figure}}", png=".png", pdf=".pdf", svg=".svg")
+    log: f"{results}/logs/figures/{{figure}}.log"
     params: scale=flow.scale, code=code_hash("reporting.figures")
-    message: "draw {wildcards.figure} ({wildcards.format})"
+    message: "draw {wildcards.figure}"
     shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} 2>&1 | tee {log}"
 
 

@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("figure", _figure, "draw a figure (without torch)")
     p.add_argument("name", help="such as fedstyle-figure5; see `diptych list figures`")
     p.add_argument("--data", type=Path, required=True, dest="source", help="records, or what `diptych extract` wrote")
-    p.add_argument("--out", type=Path, required=True, help="a .png, .pdf or .svg file")
+    p.add_argument("--out", type=Path, required=True, nargs="+", help=".png, .pdf or .svg files")
     _scale(p)
     return parser
 

@@ -1,7 +1,7 @@
 """Figures, each a function of records (or of a run's small tables), the published numbers in grey beside ours."""
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -217,21 +217,23 @@ FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
 }
 
 
-def write_figure(name: str, data: pd.DataFrame, about: str, file: Path) -> None:
-    """Draw a figure from its data and save it in the format of the file's name.
+def write_figure(name: str, data: pd.DataFrame, about: str, files: Sequence[Path]) -> None:
+    """Draw a figure from its data and save it in the format of each file's name.
 
     Raises:
         InputError: there is no such format.
     """
-    form = file.suffix.lstrip(".")
-    if form not in FORMATS:
-        raise InputError(f"{file}: unknown format '{form}'; allowed: {', '.join(FORMATS)}")
+    forms = {file: file.suffix.lstrip(".") for file in files}
+    for file, form in forms.items():
+        if form not in FORMATS:
+            raise InputError(f"{file}: unknown format '{form}'; allowed: {', '.join(FORMATS)}")
     _theme()
     figure = FIGURES[name](data)
     per_line = int(figure.get_figwidth() * 20)  # letters of this size to an inch
     figure.text(0, -0.02, textwrap.fill(about, per_line), fontsize=7, color="0.4", va="top")
-    with written(file) as part:
-        # no dates, so that the same records give the same bytes
-        metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[form]
-        figure.savefig(part, format=form, dpi=150, bbox_inches="tight", metadata=metadata)
+    for file, form in forms.items():
+        with written(file) as part:
+            # no dates, so that the same records give the same bytes
+            metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[form]
+            figure.savefig(part, format=form, dpi=150, bbox_inches="tight", metadata=metadata)
     plt.close(figure)
