@@ -37,6 +37,11 @@ def _empty(message: str) -> Figure:
     return figure
 
 
+def _spread(rows: pd.DataFrame) -> str | None:
+    """What error bars show: the standard deviation over seeds, from three seeds on."""
+    return "sd" if rows["seed"].nunique() >= 3 else None
+
+
 def _ours(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
     rows = records[(records["control"] == "") & (records["client"] == "")]
     for column, value in columns.items():
@@ -128,7 +133,7 @@ def stylised(records: pd.DataFrame) -> Figure:
         hue_order=list(labels.values()),
         col="ssl",
         height=3.2,
-        errorbar="sd",
+        errorbar=_spread(ours),
     )
     grid.set(xlabel="", ylabel="personalisation accuracy (average)")
     for axis in grid.axes.flat:
@@ -193,7 +198,7 @@ def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
             col="protocol",
             height=3.2,
             aspect=1.3,
-            errorbar="sd",
+            errorbar=_spread(curves),
         )
         ticks = sorted(curves["x"].unique())
         grid.set(xlabel=label, ylabel="accuracy (average over styles)")
