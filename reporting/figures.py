@@ -95,7 +95,14 @@ def class_counts(counts: pd.DataFrame) -> Figure:
         part = counts[counts["split"] == split]
         grid = part.pivot_table(index="class", columns="client", values="images", aggfunc="first")
         sns.heatmap(
-            grid, ax=axis, vmin=0, vmax=top, cmap="viridis", cbar=axis is axes[0][-1], cbar_kws={"label": "images"}
+            grid,
+            ax=axis,
+            vmin=0,
+            vmax=top,
+            cmap="viridis",
+            xticklabels=max(1, grid.shape[1] // 10),
+            cbar=axis is axes[0][-1],
+            cbar_kws={"label": "images"},
         )
         styles = part.drop_duplicates("client").sort_values("client")["style"].tolist()
         edges = [n for n in range(1, len(styles)) if styles[n] != styles[n - 1]]
