@@ -26,6 +26,7 @@ wildcard_constraints:
     seed="[0-9]+",
     figure="|".join(flow.figure_names()),
     source="[^/]+",
+    ending="csv|npz",
 
 
 localrules: tables, figures, claims, all
@@ -62,7 +63,7 @@ rule source:
 
 
 rule train:
-    input: flow.sources
+    input: flow.inputs
     output: **run("_")
     log: log("_")
     params: run="", scale="", spec="", code=""
@@ -78,19 +79,34 @@ for rules_of_a_method in sorted(Path(workflow.basedir).glob("[bm]*s/*.smk")):
     include: rules_of_a_method
 
 
+# ---- judges: classifiers of real images, in whose eyes generated ones are measured
+
+
+rule judge:
+    input: flow.sources
+    output: f"{results}/judges/{{paper}}/{{condition}}.safetensors"
+    log: f"{results}/logs/judges/{{paper}}/{{condition}}.log"
+    params: **flow.judge()
+    message: "train the judge of {wildcards.condition}"
+    shell:
+        "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} 2>&1 | tee {log}"
+
+
 # ---- records: what is measured on the runs
 
 
 rule evaluate:
-    input: lambda wildcards: flow.finished(flow.folders(wildcards))
+    input: flow.judges, lambda wildcards: flow.finished(flow.folders(wildcards))
     output: f"{results}/records/{{paper}}/{{method}}.csv"
     log: f"{results}/logs/evaluate/{{paper}}/{{method}}.log"
     params:
         runs=flow.folders,
         settings=lambda wildcards: flow.study.papers[wildcards.paper].evaluation,
+        judges=f"{results}/judges",
         code=code_hash("diptych.measurement"),
     message: "evaluate the runs of {wildcards.method}"
-    shell: "diptych evaluate {params.runs} --out {output} --threads {threads} 2>&1 | tee {log}"
+    shell:
+        "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} 2>&1 | tee {log}"
 
 
 rule records:
@@ -130,8 +146,8 @@ rule claim:
 
 rule extract:
     input: lambda wildcards: flow.finished(flow.figure_folders(wildcards))
-    output: f"{results}/figures/data/{{figure}}.{{kind}}.csv"
-    log: f"{results}/logs/figures/{{figure}}.{{kind}}.log"
+    output: f"{results}/figures/data/{{figure}}.{{kind}}.{{ending}}"
+    log: f"{results}/logs/figures/{{figure}}.{{kind}}.{{ending}}.log"
     params: runs=flow.figure_folders, code=code_hash("evaluation")
     message: "extract what {wildcards.figure} is drawn from"
     shell: "diptych extract {wildcards.kind} {params.runs} --out {output} 2>&1 | tee {log}"

@@ -1,5 +1,8 @@
 """APFL: Deng et al. 2020, Adaptive personalized federated learning (with a fixed mixture, as FedStyle runs it)."""
 
+import copy
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -30,19 +33,20 @@ class APFL(Algorithm):
 
     def updates(self) -> list[Update]:
         """Both steps use the models as they were before the batch (Algorithm 1), so v goes first."""
-        return [
-            Update(names("v"), self.mixed_weights_loss if self.reading == "canonical" else self.mixed_outputs_loss),
-            Update(names("w"), lambda m, batch: self.loss(m.w, batch)),
-        ]
+        if self.reading == "canonical":
+            local = [replace(u, which=u.which.below("v"), loss=self.mixed_weights(u)) for u in self.objective.updates()]
+        else:
+            local = [Update(names("v"), self.mixed_outputs_loss)]
+        return local + [update.on("w") for update in self.objective.updates()]
 
     def mixture(self, m: Any) -> dict[str, Tensor]:
         """v-bar = alpha * v + (1 - alpha) * w, by parameter name."""
         w = dict(m.w.named_parameters())
         return {name: self.alpha * v + (1 - self.alpha) * w[name].detach() for name, v in m.v.named_parameters()}
 
-    def mixed_weights_loss(self, m: Any, batch: Batch) -> Tensor:
+    def mixed_weights(self, update: Update) -> Callable[[Any, Batch], Tensor]:
         """F(v-bar); its gradient with respect to v carries the factor alpha."""
-        return call_with(self.mixture(m), self.loss, m.v, batch)
+        return lambda m, batch: call_with(self.mixture(m), update.loss, m.v, batch)
 
     def mixed_outputs_loss(self, m: Any, batch: Batch) -> Tensor:
         """FedStyle App. C, APFL, lines 9, 10 and 13."""
@@ -50,13 +54,18 @@ class APFL(Algorithm):
         mixed = [self.alpha * g.detach() + (1 - self.alpha) * z for g, z in zip(shared, local, strict=True)]
         return self.objective.criterion(m.v, mixed, batch)
 
-    def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
-        """Features of the shared w."""
-        return super().generalised(model.w, x)
+    def general(self, model: Any) -> Any:
+        """The shared w."""
+        return model.w
+
+    def personal(self, model: Any) -> Any:
+        """v with the mixture's weights in place of its own."""
+        mixed = copy.deepcopy(model.v)
+        mixed.load_state_dict(self.mixture(model), strict=False)
+        return mixed
 
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of the mixture: of its weights, or of both models' features."""
         if self.reading == "canonical":
-            return call_with(self.mixture(model), super().generalised, model.v, x)
-        shared, local = super().generalised(model.w, x)["features"], super().generalised(model.v, x)["features"]
-        return {"features": self.alpha * shared + (1 - self.alpha) * local}
+            return super().personalised(model, x)
+        return {"features": self.alpha * model.w.encoder(x) + (1 - self.alpha) * model.v.encoder(x)}

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from federation import Algorithm, Batch, Names, Update, everything, nothing, settings, sq_distance
+from federation import Algorithm, Names, Update, everything, nothing, settings, sq_distance
 
 
 @settings
@@ -27,9 +27,9 @@ class FedProx(Algorithm):
         return everything if self.reading == "canonical" else nothing
 
     def updates(self) -> list[Update]:
-        """Algorithm 2, line 6."""
-        return [Update(everything, self.proximal_loss)]
+        """Algorithm 2, line 6: steps on h(w; w^t), Eq. 2 of the paper."""
+        return [update.plus(self.proximal_term) for update in self.objective.updates()]
 
-    def proximal_loss(self, m: Any, batch: Batch) -> Tensor:
-        """h(w; w^t), Eq. 2 of the paper."""
-        return self.loss(m, batch) + self.mu / 2 * sq_distance(m, m.received)
+    def proximal_term(self, m: Any) -> Tensor:
+        """mu/2 * |w - w^t|^2."""
+        return self.mu / 2 * sq_distance(m, m.received)

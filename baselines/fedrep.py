@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import PositiveFloat
 
-from federation import Algorithm, Phase, Update, names, settings
+from federation import Algorithm, Phase, names, settings
 
 BODY = names("encoder")
 HEAD = ~BODY
@@ -30,6 +30,6 @@ class FedRep(Algorithm):
     def phases(self) -> list[Phase]:
         """Algorithm 1: the head's updates with the body fixed, then the body's with the head fixed."""
         return [
-            Phase([Update(HEAD, self.loss)]),
-            Phase([Update(BODY, self.loss)], epochs=self.body_epochs if self.reading == "canonical" else None),
+            Phase(self.updates(), only=HEAD),
+            Phase(self.updates(), epochs=self.body_epochs if self.reading == "canonical" else None, only=BODY),
         ]

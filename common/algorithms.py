@@ -4,7 +4,13 @@ from common.codehash import ROOT, code_hash
 from common.errors import choose
 
 PACKAGES = ("baselines", "methods")
-TRAINING = ("partitions.partition", "diptych.assembly", "federation.simulation", "diptych.extraction")
+TRAINING = (
+    "partitions.partition",
+    "diptych.assembly",
+    "federation.simulation",
+    "diptych.extraction",
+    "diptych.generation",
+)
 """What every run passes through, whatever its algorithm."""
 
 

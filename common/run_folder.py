@@ -27,9 +27,22 @@ FILES = (
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Reads and writes the files of one run."""
+    """Reads and writes the files of one run.
+
+    Attributes:
+        path: the folder.
+        judge: the file of the classifier that judges the run's images, if there is one.
+    """
 
     path: Path
+    judge: Path | None = None
+
+    def judged(self, judges: Path | None) -> "RunFolder":
+        """The same folder with its condition's judge, `<judges>/<paper>/<condition>.safetensors`."""
+        if judges is None:
+            return self
+        paper, condition = self.spec.run.split("/")[:2]
+        return RunFolder(self.path, judges / paper / f"{condition}.safetensors")
 
     @cached_property
     def spec(self) -> Spec:
@@ -48,7 +61,24 @@ class RunFolder:
     @cached_property
     def features(self) -> dict[str, np.ndarray]:
         """The arrays that evaluations need; empty if the run diverged."""
-        file = self.path / "features.npz"
+        return self._arrays("features.npz")
+
+    @cached_property
+    def samples(self) -> dict[str, np.ndarray]:
+        """Images that a generative model made, and real ones; empty if there are none."""
+        return self._arrays("samples.npz") if (self.path / "samples.npz").exists() else {}
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The rounds, in order, after which arrays were kept besides those of the end."""
+        return sorted(int(file.stem.removeprefix("after-")) for file in self.path.glob("after-*.npz"))
+
+    def after(self, round: int) -> dict[str, np.ndarray]:
+        """Features and samples as they were after a round."""
+        return self._arrays(f"after-{round}.npz")
+
+    def _arrays(self, name: str) -> dict[str, np.ndarray]:
+        file = self.path / name
         try:
             with np.load(file) as arrays:
                 return {key: arrays[key] for key in arrays.files}
@@ -76,8 +106,13 @@ class RunFolder:
 
     def write_features(self, arrays: dict[str, np.ndarray]) -> None:
         """Write `features.npz`."""
-        with written(self.path / "features.npz") as part, open(part, "wb") as out:
-            np.savez(out, **cast(Any, arrays))
+        self.write_arrays("features.npz", arrays)
+
+    def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
+        """Write an .npz file; images compress well, features do not."""
+        save = np.savez_compressed if any(array.dtype == np.uint8 for array in arrays.values()) else np.savez
+        with written(self.path / name) as part, open(part, "wb") as out:
+            save(out, **cast(Any, arrays))
 
     def write_provenance(self, content: dict[str, Any]) -> None:
         """Write `provenance.json`; it comes last, so a folder that has it is complete."""

@@ -35,19 +35,20 @@ def _split(section: str, named: Named) -> tuple[str, dict[str, Any]]:
     return str(named["name"]), {key: value for key, value in named.items() if key != "name"}
 
 
-def encoder_factory(spec: Spec) -> Callable[[], nn.Module]:
-    """Makes encoders for the specification's images."""
+def encoder_factory(spec: Spec) -> Callable[..., nn.Module]:
+    """Makes encoders for the specification's images; keywords replace settings of the network."""
     name, settings = _split("network", spec.network)
     kind = ENCODERS[choose("network.name", name, ENCODERS)]
     data = {"channels": spec.data.channels, "image_size": spec.data.image_size}
-    return lambda: checked(kind, "network", settings, **data)
+    return lambda **changes: checked(kind, "network", settings | changes, **data)
 
 
 def build_objective(spec: Spec, classes: int) -> Objective:
     """The specification's objective for data with this many classes."""
     name, settings = _split("objective", spec.objective)
     kind = OBJECTIVES[choose("objective.name", name, OBJECTIVES)]
-    return checked(kind, "objective", settings, encoder=encoder_factory(spec), classes=classes)
+    data = {"channels": spec.data.channels, "image_size": spec.data.image_size}
+    return checked(kind, "objective", settings, encoder=encoder_factory(spec), classes=classes, **data)
 
 
 def build_algorithm(spec: Spec, classes: int) -> Algorithm:

@@ -74,8 +74,16 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto: a GPU if there is one (default)")
     p.add_argument("--checkpoint-every", type=float, default=30.0, metavar="SECONDS", help="default: 30")
 
+    p = command("judge", _judge, "train the classifier that judges a run's generated images, on real ones")
+    p.add_argument("run", help="a name from `diptych runs`; all runs of its condition share the judge")
+    p.add_argument("--out", type=Path, required=True, help="a .safetensors file")
+    _scale(p)
+    _data(p)
+    p.add_argument("--threads", type=int, default=1)
+
     p = command("evaluate", _evaluate, "measure finished runs and write their records")
     p.add_argument("runs", type=Path, nargs="+", help="run folders")
+    p.add_argument("--judges", type=Path, help="where judges are, as <paper>/<condition>.safetensors")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     p.add_argument("--threads", type=int, default=1)
 
@@ -184,8 +192,24 @@ def _evaluate(options: argparse.Namespace) -> None:
     from diptych.process import use_threads
 
     use_threads(options.threads)
-    records = [record for folder in options.runs for record in measure(RunFolder(folder))]
+    runs = [RunFolder(folder) for folder in options.runs]
+    records = [record for run in runs for record in measure(run.judged(options.judges))]
     write_csv(options.out, records, COLUMNS)
+
+
+def _judge(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from diptych.process import use_threads
+    from diptych.study import JudgeSettings, load_study
+
+    study = load_study(options.scale)
+    spec = study.specs[choose("run", options.run, study.specs)]
+    use_threads(options.threads)
+    from diptych.judging import train_judge
+
+    settings = study.papers[spec.labels["paper"]].judge or JudgeSettings()
+    accuracy = train_judge(spec, settings, options.data, options.out)
+    print(", ".join(f"{question} accuracy {value:.3f}" for question, value in accuracy.items()))
 
 
 def _extract(options: argparse.Namespace) -> None:
@@ -230,7 +254,8 @@ def _claims(options: argparse.Namespace) -> None:
 
     study = load_study(options.scale)
     paper = choose("paper", options.paper, study.papers)
-    found = findings(paper, read_records(options.records), study.papers[paper].claims)
+    config = study.papers[paper]
+    found = findings(paper, read_records(options.records), config.claims, config.aliases)
     write_claims(paper, found, study.about(), options.out)
 
 

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, NonNegativeInt
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
@@ -41,20 +41,43 @@ class Experiment(BaseModel, extra="forbid"):
 
 
 class Layout(BaseModel, extra="forbid"):
-    """A table: the record columns that choose a block of it, a row and a column; the row that trends are read from."""
+    """A table.
+
+    Attributes:
+        blocks, rows, columns: the record columns that choose a block of it, a row and a column.
+        where: which records are in it, column -> values; the table's own accuracies over all clients if not given.
+        reference: the row that trends are read from.
+        means: compare with the means as printed, or as recomputed from the printed cells.
+    """
 
     title: str
     blocks: list[str] = []
     rows: list[str]
     columns: list[str]
+    where: dict[str, list[str]] = {}
     reference: dict[str, str] = {}
+    means: Literal["printed", "recomputed"] = "printed"
+
+
+class JudgeSettings(BaseModel, extra="forbid"):
+    """The classifier that judges generated images, trained on real ones.
+
+    Attributes:
+        width: channels of its first convolution.
+        features: on which the Fréchet distance is taken.
+        epochs: passes over all training images; in each, an image is seen as a client drawn at random sees it.
+    """
+
+    width: PositiveInt = 32
+    features: PositiveInt = 64
+    epochs: PositiveInt = 5
 
 
 class Figure(BaseModel, extra="forbid"):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
-    data: Literal["records", "style-map", "class-counts"] = "records"
+    data: Literal["records", "style-map", "class-counts", "samples", "points"] = "records"
     where: dict[str, list[str]] = {}
 
 
@@ -64,17 +87,22 @@ class Paper(BaseModel, extra="forbid"):
     Attributes:
         defaults: the specification that all runs start from.
         evaluation: what is measured on each run, and the settings of each measurement.
+        judge: settings of the classifier that judges generated images; none, if a paper has none.
         axes: what each value of an axis lays over the specification.
+        claims: claim -> columns that its published expression leaves open.
+        aliases: column -> what the published expressions call a value -> what our records call it.
     """
 
     title: str
     defaults: Overlay
     evaluation: dict[str, Overlay]
+    judge: JudgeSettings | None = None
     axes: dict[str, dict[str, Overlay]]
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]
     claims: dict[str, dict[str, str]] = {}
+    aliases: dict[str, dict[str, str]] = {}
     figures: dict[str, Figure] = {}
 
 
@@ -159,19 +187,21 @@ class Study:
         return {paper: _read_paper(paper, {}) for paper in self.papers}
 
     def _stand_ins(self, paper: str, spec: Spec) -> frozenset[str]:
-        published = self._as_published[paper].axes["dataset"][spec.labels["dataset"]]["data"]["styles"]
+        axes = self._as_published[paper].axes
+        overlays = [axes.get(axis, {}).get(value, {}) for axis, value in spec.labels.items()]
+        published = {k: v for overlay in overlays for k, v in overlay.get("data", {}).get("styles", {}).items()}
         played = {style: source.partition("[")[0] for style, source in spec.data.styles.items()}
         return frozenset(style for style, source in played.items() if published.get(style) != source)
 
     def runs_of(self, paper: str, figure: Figure) -> list[str]:
-        """The runs, of the first seed and in their default form, that a figure is drawn from."""
-        wanted = {axis: set(values) for axis, values in figure.where.items()} | {"variant": {""}}
+        """The runs of the first seed that a figure is drawn from: in their default form, unless it names a variant."""
+        wanted = {"variant": {""}} | {axis: set(values) for axis, values in figure.where.items()}
         return [
             spec.run
             for spec in self.specs.values()
             if spec.labels["paper"] == paper
             and spec.seed == self.scale.seeds[0]
-            and spec.run.split("/")[3] == "default"
+            and spec.run.split("/")[3] in ("default", spec.labels["variant"])
             and all(spec.labels.get(axis) in values for axis, values in wanted.items())
         ]
 
@@ -238,6 +268,8 @@ class Study:
             "seed": seed,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant},
         }
+        if "start" in content:
+            content["start"] = content["start"].format(seed=seed)
         return checked(Spec, f"{paper}: {condition} {values['method']}", content)
 
 

@@ -3,19 +3,24 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from common.algorithms import training_code
+from common.errors import InputError
 from common.files import written
 from common.provenance import peak_memory_mb, provenance
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.extraction import features
+from diptych.generation import Sampler
 from diptych.progress import Progress
 from federation import ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
+from objectives import Generative
 from partitions import Partition, partition
 
 
@@ -34,10 +39,9 @@ def train(
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
-    clients = (torch.cat(dealt.clients),) if algorithm.pooled else dealt.clients
     simulation = Simulation(
         algorithm,
-        ClientData(dealt.images, dealt.labels, clients),
+        _client_data(dealt, algorithm.pooled),
         spec.training,
         spec.seed,
         workers=workers,
@@ -46,13 +50,17 @@ def train(
     )
     code = training_code(str(spec.algorithm.get("name")))
     checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code}"
+    if spec.start:
+        simulation.start_from(_shared_tensors(spec, folder))
     resumed = resume(checkpoint, simulation, key)
     if resumed:
         progress.say(f"goes on after round {simulation.round}")
-    saved = time.monotonic()
+    saved, out = time.monotonic(), RunFolder(folder)
 
     def after_round(simulation: Simulation) -> None:
         nonlocal saved
+        if simulation.round in spec.snapshots:
+            out.write_arrays(f"after-{simulation.round}.npz", _arrays(simulation, dealt, spec))
         if time.monotonic() - saved >= checkpoint_every:
             save(checkpoint, simulation, key)
             saved = time.monotonic()
@@ -63,9 +71,8 @@ def train(
     except Diverged as error:
         status = "diverged"
         progress.say(str(error))
-    out = RunFolder(folder)
     out.write_spec(spec)
-    out.write_features(features(simulation, dealt) if status == "ok" else {})
+    _write_arrays(out, simulation, dealt, spec, status)
     _write_model(folder / "model.safetensors", simulation)
     _write_tables(out, simulation, dealt)
     out.write_provenance(
@@ -90,7 +97,44 @@ def train(
     return status
 
 
+def _client_data(dealt: Partition, pooled: bool) -> ClientData:
+    """What the engine needs of a partition; pooled, one client has everybody's images, as their owners see them."""
+    if not pooled:
+        return ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views, dealt.turns)
+    if dealt.views is not None or dealt.turns is not None:
+        raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")
+    return ClientData(dealt.images, dealt.labels, (torch.cat(dealt.clients),))
+
+
+def _shared_tensors(spec: Spec, folder: Path) -> dict[str, Tensor]:
+    """The shared tensors of the run that this one starts from, a folder of the same scale."""
+    file = folder.resolve().parents[spec.run.count("/")] / spec.start / "model.safetensors"
+    if not file.is_file():
+        raise InputError(f"start: run '{spec.start}' has left no model at {file}; train it first")
+    held = load_file(file)
+    return {key.removeprefix("shared/"): tensor for key, tensor in held.items() if key.startswith("shared/")}
+
+
 # ---- what is left behind
+
+
+def _arrays(simulation: Simulation, dealt: Partition, spec: Spec) -> dict[str, np.ndarray]:
+    """What evaluations need of a model as it stands."""
+    if not isinstance(simulation.algorithm.objective, Generative):
+        return features(simulation, dealt)
+    sampler = Sampler(simulation, dealt, spec.samples)
+    return sampler.features() | sampler.samples()
+
+
+def _write_arrays(out: RunFolder, simulation: Simulation, dealt: Partition, spec: Spec, status: str) -> None:
+    if status != "ok":
+        out.write_features({})
+    elif isinstance(simulation.algorithm.objective, Generative):
+        sampler = Sampler(simulation, dealt, spec.samples)
+        out.write_features(sampler.features())
+        out.write_arrays("samples.npz", sampler.samples() | sampler.applications())
+    else:
+        out.write_features(features(simulation, dealt))
 
 
 def _write_model(path: Path, simulation: Simulation) -> None:

@@ -1,11 +1,13 @@
 """What the Snakefile needs: the study, and the names of files. Imports no torch."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
 
 from common.algorithms import algorithm_modules, training_code
+from common.codehash import code_hash
 from common.errors import InputError, choose
 from common.files import data_root
 from common.spec import Spec
@@ -71,10 +73,44 @@ class Workflow:
 
     def sources(self, wildcards: Any) -> list[str]:
         """The files that say that the sources of a condition are there and verified."""
-        prefix = f"{wildcards.paper}/{wildcards.condition}/"
-        spec = next(spec for name, spec in self.specs.items() if name.startswith(prefix))
+        spec = self._first(wildcards)
         names = {source.partition("[")[0] for source in spec.data.styles.values()}
         return [f"{self.results}/sources/{name.replace('/', '--')}.csv" for name in sorted(names)]
+
+    def _first(self, wildcards: Any) -> Spec:
+        """The first run of a condition."""
+        prefix = f"{wildcards.paper}/{wildcards.condition}/"
+        return next(spec for name, spec in self.specs.items() if name.startswith(prefix))
+
+    def inputs(self, wildcards: Any) -> list[str]:
+        """What a run needs: its sources, and the run that it starts from, if any."""
+        start = self._first(wildcards).start
+        if not start:
+            return self.sources(wildcards)
+        folder = f"{self.results}/runs/{start.rpartition('/')[0]}/{wildcards.seed}"
+        return [*self.sources(wildcards), f"{folder}/{RUN_FILES['provenance']}"]
+
+    # ---- judges
+
+    def judges(self, wildcards: Any) -> list[str]:
+        """The judges of the conditions in which a paper's method is run."""
+        if self.study.papers[wildcards.paper].judge is None:
+            return []
+        conditions = dict.fromkeys(Path(folder).parts[-4] for folder in self.folders(wildcards))
+        return [f"{self.results}/judges/{wildcards.paper}/{condition}.safetensors" for condition in conditions]
+
+    def judge(self) -> dict[str, Any]:
+        """The run for whose data a judge is trained, and what its rule must notice a change of."""
+
+        def settings(wildcards: Any) -> str:
+            return f"{self._first(wildcards).data} {self.study.papers[wildcards.paper].judge}"
+
+        return {
+            "run": lambda wildcards: self._first(wildcards).run,
+            "scale": self.scale,
+            "settings": settings,
+            "code": code_hash("diptych.judging"),
+        }
 
     def folders(self, wildcards: Any) -> list[str]:
         """The folders of all runs of a paper's method."""
@@ -96,7 +132,10 @@ class Workflow:
     def records(self) -> list[str]:
         """The records of every method of every paper."""
         methods = dict.fromkeys(tuple(name.split("/")[i] for i in (0, 2)) for name in self.specs)
-        return [f"{self.results}/records/{paper}/{method}.csv" for paper, method in methods]
+        records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in methods]
+        return records + [
+            f"{self.results}/records/padpaf/simpson.csv" for paper in self.study.papers if paper == "padpaf"
+        ]
 
     def tables(self) -> list[str]:
         """Every table in Markdown; CSV and LaTeX come with it."""
@@ -119,11 +158,11 @@ class Workflow:
     def figure_data(self, wildcards: Any) -> str:
         """What a figure is drawn from."""
         kind = self._figure(wildcards.figure).data
-        return (
-            f"{self.results}/records.csv"
-            if kind == "records"
-            else f"{self.results}/figures/data/{wildcards.figure}.{kind}.csv"
-        )
+        if kind == "records":
+            return f"{self.results}/records.csv"
+        if kind == "points":
+            return f"{self.results}/{wildcards.figure.partition('-')[0]}-points.csv"
+        return f"{self.results}/figures/data/{wildcards.figure}.{kind}.{'npz' if kind == 'samples' else 'csv'}"
 
     def figure_folders(self, wildcards: Any) -> list[str]:
         """The folders of the runs that a figure is drawn from."""

@@ -9,8 +9,11 @@ from typing import Any
 
 from common.run_folder import RunFolder
 from evaluation.clusters import style_clusters, style_map
+from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe
 from evaluation.costs import budget, communication
 from evaluation.data import class_counts, class_entropy, sources
+from evaluation.frechet import fid
+from evaluation.judged import judge_quality, restyling, unseen_labels
 from evaluation.linear import linear_probe
 
 Record = dict[str, Any]
@@ -18,6 +21,14 @@ Record = dict[str, Any]
 EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "linear-probe": linear_probe,
     "style-clusters": style_clusters,
+    "fid": fid,
+    "label-probe": label_probe,
+    "client-probe": client_probe,
+    "identity-probe": identity_probe,
+    "disentanglement": disentanglement,
+    "unseen-labels": unseen_labels,
+    "restyling": restyling,
+    "judge": judge_quality,
     "class-entropy": class_entropy,
     "communication": communication,
     "budget": budget,

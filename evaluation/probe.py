@@ -16,11 +16,18 @@ class ProbeSettings:
     are put together once, at random.
 
     Nothing is chosen by looking at test accuracy; the last epoch counts.
+
+    Attributes:
+        decay: what the rate is multiplied by after each epoch.
+        one_number_each: features (probes, images, parts, dimensions) are first mapped to a number for each part, by a
+            linear map of its own (PaDPaF, App. C.2.2).
     """
 
     epochs: int = 200
     batch_size: int = 2048
     lr: float = 3e-3
+    decay: float = 1.0
+    one_number_each: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,13 @@ def _combined(content: Tensor, style: Tensor, generator: list[Tensor]) -> Tensor
     return content + torch.baddbmm(b2[:, None], hidden, w2.mT)
 
 
+def _linear(probes: int, inputs: int, outputs: int, generator: torch.Generator) -> list[Tensor]:
+    """Weight (probes, outputs, inputs) and bias (probes, 1, outputs), initialised as torch.nn.Linear."""
+    bound = inputs**-0.5
+    shapes = (probes, outputs, inputs), (probes, 1, outputs)
+    return [torch.empty(shape).uniform_(-bound, bound, generator=generator).requires_grad_() for shape in shapes]
+
+
 def probe_accuracy(
     train: tuple[Tensor, Tensor],
     test: tuple[Tensor, Tensor],
@@ -52,25 +66,30 @@ def probe_accuracy(
     settings: ProbeSettings,
     seed: int,
     stylised: Stylised | None = None,
+    top: int = 1,
 ) -> Tensor:
     """Fit a linear classifier per probe on frozen features, and score it.
 
     Args:
-        train, test: features (probes, images, dimensions) and labels (probes, images).
+        train, test: features (probes, images, dimensions), see also `one_number_each`, and labels (probes, images).
         seed: of the classifiers' initial weights, and of the order of the images: a client's come sorted by class.
 
+        top: an answer is right if the label is among the `top` likeliest.
+
     Returns:
-        Top-1 accuracy on the test images, (probes,), in [0, 1].
+        Accuracy on the test images, (probes,), in [0, 1].
     """
     (x, y), (x_test, y_test) = train, test
     generator = torch.Generator().manual_seed(seed)
-    bound = x.shape[2] ** -0.5  # torch.nn.Linear's initialisation
-    weight = torch.empty(len(x), classes, x.shape[2]).uniform_(-bound, bound, generator=generator)
-    bias = torch.empty(len(x), 1, classes).uniform_(-bound, bound, generator=generator)
-    head = [weight.requires_grad_(), bias.requires_grad_()]
+    head = _linear(len(x), x.shape[2], classes, generator)
+    numbers = _linear(len(x) * x.shape[2], x.shape[3], 1, generator) if settings.one_number_each else []
     style_map = [t.clone().requires_grad_(stylised.trained) for t in stylised.generator] if stylised else []
 
     def logits(features: Tensor, style: Tensor | None) -> Tensor:
+        if settings.one_number_each:  # (probes, images, parts, dimensions) -> (probes, images, parts)
+            parts = features.transpose(1, 2).flatten(0, 1)
+            features = torch.baddbmm(numbers[1], parts, numbers[0].mT).unflatten(0, (len(features), -1))
+            features = features.squeeze(3).transpose(1, 2)
         if style is not None:
             features = _combined(features, style, style_map)
         return torch.baddbmm(head[1], features, head[0].mT)
@@ -78,14 +97,15 @@ def probe_accuracy(
     order = torch.randperm(x.shape[1], generator=generator)
     x, y, h_s = x[:, order], y[:, order], stylised.train[:, order] if stylised else None
     optimiser, state = OptimiserSettings(name="adam", lr=settings.lr), State()
-    trained = [t for t in head + style_map if t.requires_grad]
-    for _ in range(settings.epochs):
+    trained = [t for t in head + numbers + style_map if t.requires_grad]
+    for epoch in range(settings.epochs):
         for start in range(0, x.shape[1], settings.batch_size):
             rows = slice(start, start + settings.batch_size)
             out = logits(x[:, rows], None if h_s is None else h_s[:, rows])
             # the sum over probes of each probe's mean loss, so that no probe feels another
             loss = F.cross_entropy(out.flatten(0, 1), y[:, rows].flatten(), reduction="sum") / out.shape[1]
-            step(optimiser, trained, list(torch.autograd.grad(loss, trained)), state)
+            step(optimiser, trained, list(torch.autograd.grad(loss, trained)), state, settings.decay**epoch)
     with torch.no_grad():
-        right = logits(x_test, stylised.test if stylised else None).argmax(dim=2) == y_test
+        likeliest = logits(x_test, stylised.test if stylised else None).topk(min(top, classes), dim=2).indices
+        right = (likeliest == y_test[:, :, None]).any(dim=2)
     return right.double().mean(dim=1)

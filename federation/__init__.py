@@ -3,10 +3,10 @@
 from common.settings import settings
 from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, sq_distance
 from federation.channel import Channel, Message
-from federation.data import ClientData
+from federation.data import ClientData, View
 from federation.functional import call_with
 from federation.models import twins
-from federation.names import Names, batch_norm, everything, names, nothing
+from federation.names import Names, anywhere, batch_norm, everything, names, nothing
 from federation.simulation import Diverged, Simulation
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "Phase",
     "Simulation",
     "Update",
+    "View",
+    "anywhere",
     "batch_norm",
     "call_with",
     "everything",

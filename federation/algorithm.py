@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -25,8 +25,11 @@ class Objective(Protocol):
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """A batch from images and labels; all that is random about it comes from `generator`."""
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The scalar loss: a pure function of tensors, so that `torch.func.vmap` can map it over clients."""
+    def updates(self) -> list[Update]:
+        """The steps that lower it, on a model of its own.
+
+        Their losses are pure functions of tensors, so that `torch.func.vmap` can map them over clients.
+        """
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,14 @@ class Update:
     every: int = 1
     lr_factor: float = 1.0
 
+    def on(self, part: str) -> Update:
+        """The same step on the model's part of this name."""
+        return replace(self, which=self.which.below(part), loss=lambda m, batch: self.loss(getattr(m, part), batch))
+
+    def plus(self, penalty: Callable[[Any], Tensor]) -> Update:
+        """The same step with a penalty on the whole model added to its loss."""
+        return replace(self, loss=lambda m, batch: self.loss(m, batch) + penalty(m))
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -52,12 +63,18 @@ class Phase:
 
     Attributes:
         epochs: passes, may be fractional; None means the run's `local_epochs`.
+        share: the share of these passes that is taken.
         draw: how a batch is made, if not as the algorithm's `draw`.
+        only: the parameters that may move in this phase; an update that names no other is left out.
+        begin: called with the client's model before the first step.
     """
 
     updates: list[Update]
     epochs: float | None = None
+    share: float = 1.0
     draw: Draw | None = None
+    only: Names = everything
+    begin: Callable[[Any], None] | None = None
 
 
 @settings
@@ -87,13 +104,9 @@ class Algorithm:
         """A batch from images and labels."""
         return self.objective.draw(x, y, generator)
 
-    def loss(self, model: Any, batch: Batch) -> Tensor:
-        """The objective's loss."""
-        return self.objective.loss(model, batch)
-
     def updates(self) -> list[Update]:
         """The steps taken on each batch of a round."""
-        return [Update(everything, self.loss)]
+        return self.objective.updates()
 
     def phases(self) -> list[Phase]:
         """The local work of one round."""
@@ -111,13 +124,30 @@ class Algorithm:
         """Per-sample tensors that stay fixed once the prologue is over; they are added to every batch."""
         return {}
 
+    def applications(self, members: list[Any], draw: torch.Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What else a method shows of its trained models, as arrays for evaluations.
+
+        Args:
+            members: all clients' models, with the shared tensors as the server last put them together.
+            x, y: test images (images, channels, height, width) in [0, 1] that no client sees as they are, and labels.
+        """
+        return {}
+
+    def general(self, model: Any) -> Any:
+        """The part of what a client holds that is the objective's model as the server would know it."""
+        return model
+
+    def personal(self, model: Any) -> Any:
+        """The part of what a client holds that is its own, complete model of the objective."""
+        return model
+
     def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under the shared model: `features` (batch, dimensions)."""
-        return {"features": model.encoder(x)}
+        return {"features": self.general(model).encoder(x)}
 
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under a client's own model."""
-        return self.generalised(model, x)
+        return {"features": self.personal(model).encoder(x)}
 
 
 def sq_distance(model: nn.Module, reference: nn.Module) -> Tensor:

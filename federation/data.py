@@ -1,11 +1,14 @@
 """The clients' data: one tensor of images for everybody, and each client's indices into it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+View = Callable[[Tensor, torch.Generator], Tensor]
+"""How a client sees images (batch, channels, height, width) in [0, 1]; what is random is drawn at each access."""
 
 
 @dataclass(frozen=True)
@@ -16,16 +19,22 @@ class ClientData:
         images: (images, channels, height, width), bytes in 0..255 or whatever the objective's `draw` expects.
         labels: (images,) class indices.
         clients: for each client, the indices of its training images; an image may occur more than once.
+        views: for each client, how it sees its images; None if all see them as they are.
+        turns: for each client, the parts of its images that it works on in turn, one in each round; None if it always
+            works on all of them.
     """
 
     images: Tensor
     labels: Tensor
     clients: tuple[Tensor, ...]
+    views: tuple[View, ...] | None = None
+    turns: tuple[tuple[Tensor, ...], ...] | None = None
 
-    @property
-    def sizes(self) -> list[int]:
-        """The number of training images of each client."""
-        return [len(indices) for indices in self.clients]
+    def share(self, client: int, round: int) -> Tensor:
+        """The indices of the images that a client works on in a round."""
+        if self.turns is None:
+            return self.clients[client]
+        return self.turns[client][max(0, round - 1) % len(self.turns[client])]
 
 
 def as_float(images: Tensor) -> Tensor:

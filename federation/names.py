@@ -24,6 +24,11 @@ class Names:
     def __invert__(self) -> Names:
         return Names(lambda name, owner: not self.contains(name, owner))
 
+    def below(self, part: str) -> Names:
+        """The same tensors of the model's part of this name."""
+        prefix = f"{part}."
+        return Names(lambda name, owner: name.startswith(prefix) and self.contains(name[len(prefix) :], owner))
+
 
 everything = Names(lambda name, owner: True)
 nothing = ~everything
@@ -33,6 +38,11 @@ batch_norm = Names(lambda name, owner: isinstance(owner, _BatchNorm))
 def names(*paths: str) -> Names:
     """The tensors at or below these module paths: `names("w", "encoder.conv1")`."""
     return Names(lambda name, owner: any(name == path or name.startswith(f"{path}.") for path in paths))
+
+
+def anywhere(part: str) -> Names:
+    """The tensors of all parts of this name, wherever in the model they are."""
+    return Names(lambda name, owner: f".{part}." in f".{name}")
 
 
 @dataclass(frozen=True)

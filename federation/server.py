@@ -29,8 +29,12 @@ class Server:
         return shares / shares.sum()
 
     @torch.no_grad()
-    def aggregate(self, uploads: dict[str, Tensor], sizes: list[int]) -> None:
-        """Replace the shared tensors; `uploads[name]` is (participants, *shape) in the order of `sizes`."""
+    def aggregate(self, uploads: dict[str, Tensor], sizes: list[int], lr_factor: float = 1.0) -> None:
+        """Replace the shared tensors; `uploads[name]` is (participants, *shape) in the order of `sizes`.
+
+        Args:
+            lr_factor: multiplies an optimiser's learning rate.
+        """
         weights = self.weights(sizes)
         means = {name: torch.tensordot(weights.to(rows), rows, dims=1) for name, rows in uploads.items()}
         old, self.tensors = self.tensors, means
@@ -38,7 +42,7 @@ class Server:
             parameters = [old[name].clone() for name in self.stepped]
             pseudo_gradients = [old[name] - means[name] for name in self.stepped]
             adam = OptimiserSettings(name="adam", lr=self.settings.lr, betas=self.settings.betas)
-            step(adam, parameters, pseudo_gradients, self.optimiser_state)
+            step(adam, parameters, pseudo_gradients, self.optimiser_state, lr_factor)
             self.tensors = means | dict(zip(self.stepped, parameters, strict=True))
 
     def state(self) -> dict[str, Any]:

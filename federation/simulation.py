@@ -1,6 +1,7 @@
 """The engine: runs an algorithm over its clients, round by round."""
 
 import copy
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -10,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
 from common.spec import TrainingSettings
 from federation.algorithm import Algorithm, Batch, Phase, Update
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, split_batch, steps_of
-from federation.names import selected
+from federation.names import everything, selected
 from federation.population import Population
 from federation.server import Server
 
@@ -77,7 +79,7 @@ class Simulation:
     ) -> None:
         self.algorithm, self.settings, self.seed, self.workers = algorithm, settings, seed, workers
         self.device_type = torch.device(device).type
-        self.data = ClientData(data.images.to(device), data.labels.to(device), data.clients)
+        self.data = dataclasses.replace(data, images=data.images.to(device), labels=data.labels.to(device))
         self.template = initial_model(algorithm, seed).to(device)
         self.population = Population(self.template, len(data.clients), channels_last=settings.channels_last)
         self.channel = Channel(listeners)
@@ -127,9 +129,30 @@ class Simulation:
             value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor
             setattr(entry.owner, entry.leaf, value)
 
+    def start_from(self, tensors: dict[str, Tensor]) -> None:
+        """Begin with these shared tensors on the server; what is private starts as usual.
+
+        Raises:
+            InputError: they are not the tensors that this algorithm shares.
+        """
+        if tensors.keys() != self.server.tensors.keys() or any(
+            t.shape != self.server.tensors[name].shape for name, t in tensors.items()
+        ):
+            odd = sorted(tensors.keys() ^ self.server.tensors.keys()) or ["other shapes"]
+            raise InputError(f"start: that run shares other tensors than this one: {', '.join(odd[:4])}")
+        self.server.tensors = {name: t.to(self.data.images.device) for name, t in tensors.items()}
+        clients = list(range(len(self.population.members)))
+        self.population.install(clients, {name: t for name, t in tensors.items() if name in self.installed})
+
     def shared_model(self) -> nn.Module:
         """The model of a client that has just joined: initial tensors, then what the server shares."""
-        model = copy.deepcopy(self.template)
+        return self._with_shared(copy.deepcopy(self.template))
+
+    def synchronised(self, client: int) -> nn.Module:
+        """A copy of a client's model as it would be at the start of the next round."""
+        return self._with_shared(copy.deepcopy(self.population.members[client]))
+
+    def _with_shared(self, model: nn.Module) -> nn.Module:
         with torch.no_grad():
             for entry in self.shared:
                 target = model.get_parameter(entry.name) if entry.is_parameter else model.get_buffer(entry.name)
@@ -169,12 +192,14 @@ class Simulation:
         self._train(round, chosen, self.algorithm.phases(), "round")
         if names:
             uploads = self.channel.up(round, chosen, self.population.rows(chosen, names))
-            self.server.aggregate(uploads, [self.data.sizes[client] for client in chosen])
+            sizes = [len(self.data.share(client, round)) for client in chosen]
+            self.server.aggregate(uploads, sizes, self._decay(round))
 
     def _constants(self, client: int) -> dict[str, Tensor]:
         model, images = self.population.members[client], self.data.images[self.data.clients[client]]
+        draws = _generator(self.seed, "constants", client)
         with torch.no_grad():
-            parts = [self.algorithm.constants(model, self._images(chunk)) for chunk in images.split(256)]
+            parts = [self.algorithm.constants(model, self._seen(client, chunk, draws)) for chunk in images.split(256)]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     # ---- local work
@@ -203,18 +228,24 @@ class Simulation:
         self.history += [row for client_rows in rows for row in client_rows]
 
     def _phase(self, round: int, client: int, number: int, phase: Phase, stage: str) -> list[dict[str, Any]]:
-        model, indices = self.population.members[client], self.data.clients[client]
-        leaves = [self._leaves(model, update) for update in phase.updates]
-        states = [self._optimiser_state(stage, client, number, u) for u in range(len(phase.updates))]
-        losses: list[list[Tensor]] = [[] for _ in phase.updates]
+        model, indices = self.population.members[client], self.data.share(client, round)
+        updates = [u for u in phase.updates if phase.only is everything or self._leaves(model, u, phase)]
+        leaves = [self._leaves(model, update, phase) for update in updates]
+        if not leaves or not all(leaves):
+            raise ValueError("an update names no parameter of the model, so it would train nothing")
+        states = [self._optimiser_state(stage, client, number, u) for u in range(len(updates))]
+        losses: list[list[Tensor]] = [[] for _ in updates]
+        if phase.begin is not None:
+            with torch.no_grad():
+                phase.begin(model)
         draws = _generator(self.seed, "draw", stage, round, client, number)
         order = _generator(self.seed, "batches", stage, round, client, number)
-        steps = self._steps(client, phase)
+        steps = self._steps(round, client, phase)
         positions = batches(len(indices), self.settings.batch_size, steps, order)
-        for n, batch in enumerate(self._batches(phase, client, positions, draws), start=1):
-            for u, update in enumerate(phase.updates):
+        for n, batch in enumerate(self._batches(phase, client, indices, positions, draws), start=1):
+            for u, update in enumerate(updates):
                 if n % update.every == 0:
-                    losses[u].append(self._step(update, model, batch, leaves[u], states[u]))
+                    losses[u].append(self._step(round, update, model, batch, leaves[u], states[u]))
             self.done += 1
             self.progress(round, self.done, self.total)
         means = [torch.stack(taken).mean().item() if taken else 0.0 for taken in losses]
@@ -235,53 +266,64 @@ class Simulation:
         ]
 
     def _batches(
-        self, phase: Phase, client: int, positions: Iterator[Tensor], draws: torch.Generator
+        self, phase: Phase, client: int, indices: Tensor, positions: Iterator[Tensor], draws: torch.Generator
     ) -> Iterator[Batch]:
         """Batches of a client's samples. They are drawn several at a time, which costs small images far less."""
-        draw, indices = phase.draw or self.algorithm.draw, self.data.clients[client]
+        draw = phase.draw or self.algorithm.draw
         per_draw = max(1, DRAWN_NUMBERS // (self.settings.batch_size * self.data.images[0].numel()))
         while chunk := list(itertools.islice(positions, per_draw)):
             joined = torch.cat(chunk)
             images = indices[joined]
-            drawn = draw(self._images(self.data.images[images]), self.data.labels[images], draws)
+            drawn = draw(self._seen(client, self.data.images[images], draws), self.data.labels[images], draws)
             drawn |= {name: rows[joined] for name, rows in self.constants[client].items()}
             yield from split_batch(drawn, [len(part) for part in chunk])
 
-    def _images(self, images: Tensor) -> Tensor:
+    def _seen(self, client: int, images: Tensor, draws: torch.Generator) -> Tensor:
         images = as_float(images)
+        if self.data.views is not None:
+            images = self.data.views[client](images, draws)
         return images.contiguous(memory_format=torch.channels_last) if self.settings.channels_last else images
 
-    def _step(self, update: Update, model: nn.Module, batch: Batch, leaves: list[Tensor], state: State) -> Tensor:
+    def _step(
+        self, round: int, update: Update, model: nn.Module, batch: Batch, leaves: list[Tensor], state: State
+    ) -> Tensor:
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             loss = update.loss(model, batch)
-        step(self.settings.optimiser, leaves, list(torch.autograd.grad(loss, leaves)), state, update.lr_factor)
+        gradients = list(torch.autograd.grad(loss, leaves))
+        step(self.settings.optimiser, leaves, gradients, state, update.lr_factor * self._decay(round))
         return loss.detach()
 
+    def _decay(self, round: int) -> float:
+        """What learning rates are multiplied by in a round; the first has the full ones."""
+        return self.settings.lr_decay ** max(0, round - 1)
+
     @staticmethod
-    def _leaves(model: nn.Module, update: Update) -> list[Tensor]:
-        leaves = [entry.tensor for entry in selected(model, update.which) if entry.is_parameter]
-        if not leaves:
-            raise ValueError("an update names no parameter of the model, so it would train nothing")
-        return leaves
+    def _leaves(model: nn.Module, update: Update, phase: Phase) -> list[Tensor]:
+        return [entry.tensor for entry in selected(model, update.which & phase.only) if entry.is_parameter]
 
     def _optimiser_state(self, stage: str, client: int, phase: int, update: int) -> State:
         if self.settings.optimiser_state == "round":
             return {}
         return self.optimiser_states.setdefault(f"{stage}/{client}/{phase}/{update}", {})
 
-    def _steps(self, client: int, phase: Phase) -> int:
+    def _steps(self, round: int, client: int, phase: Phase) -> int:
         epochs = self.settings.local_epochs if phase.epochs is None else phase.epochs
-        return steps_of(self.data.sizes[client], self.settings.batch_size, epochs)
+        return steps_of(len(self.data.share(client, round)), self.settings.batch_size, epochs * phase.share)
 
     def _count_steps(self) -> int:
-        everyone = range(len(self.data.clients))
-        rounds = [c for chosen in self.schedule for c in chosen]
+        everyone = list(range(len(self.data.clients)))
         work = [
-            (self.algorithm.prologue(), everyone),
-            (self.algorithm.phases(), rounds),
-            (self.algorithm.epilogue(), everyone),
+            (self.algorithm.prologue(), [(0, everyone)]),
+            (self.algorithm.phases(), list(enumerate(self.schedule, start=1))),
+            (self.algorithm.epilogue(), [(self.settings.rounds + 1, everyone)]),
         ]
-        return sum(self._steps(client, phase) for phases, clients in work for phase in phases for client in clients)
+        return sum(
+            self._steps(round, client, phase)
+            for phases, rounds in work
+            for round, clients in rounds
+            for phase in phases
+            for client in clients
+        )
 
     # ---- checkpoints
 

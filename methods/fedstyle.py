@@ -61,7 +61,9 @@ class FedStyle(Algorithm):
     def prologue(self) -> list[Phase]:
         """Algorithm 2."""
         return [
-            Phase([Update(names("style.encoder", "style.projector"), self.style_loss)], self.style_epochs, originals)
+            Phase(
+                [Update(names("style.encoder", "style.projector"), self.style_loss)], self.style_epochs, draw=originals
+            )
         ]
 
     def style_loss(self, m: Any, batch: Batch) -> Tensor:
@@ -95,9 +97,9 @@ class FedStyle(Algorithm):
         """L_unsup(g_c(h1), g_c(h2))."""
         return self.objective.criterion(content, [content.projector(h1), content.projector(h2)], batch)
 
-    def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
-        """h_c."""
-        return super().generalised(model.content, x)
+    def general(self, model: Any) -> Any:
+        """The content model."""
+        return model.content
 
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """h_c and h_s, which Eq. 4 combines: h = h_c + G([h_c, h_s])."""

@@ -7,8 +7,14 @@ from torch import nn
 from networks.conv3 import Conv3
 from networks.mcmahan import McMahanCNN
 from networks.mlp import mlp
+from networks.padpaf import SNResNet
 from networks.resnet import ResNet18
 
-ENCODERS: dict[str, Callable[..., nn.Module]] = {"conv3": Conv3, "mcmahan-cnn": McMahanCNN, "resnet18": ResNet18}
+ENCODERS: dict[str, Callable[..., nn.Module]] = {
+    "conv3": Conv3,
+    "mcmahan-cnn": McMahanCNN,
+    "resnet18": ResNet18,
+    "sn-resnet": SNResNet,
+}
 
-__all__ = ["ENCODERS", "Conv3", "McMahanCNN", "ResNet18", "mlp"]
+__all__ = ["ENCODERS", "Conv3", "McMahanCNN", "ResNet18", "SNResNet", "mlp"]

@@ -23,7 +23,7 @@ class Conv3(nn.Module):
     @validate_call
     def __init__(self, channels: int, image_size: int, width: PositiveInt = 32) -> None:
         super().__init__()
-        self.features = 4 * width
+        self.channels, self.image_size, self.features = channels, image_size, 4 * width
         self.layers = nn.Sequential(*_block(channels, width), *_block(width, 2 * width), *_block(2 * width, 4 * width))
 
     def forward(self, x: Tensor) -> Tensor:

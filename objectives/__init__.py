@@ -2,12 +2,27 @@
 
 from objectives.classification import Classification
 from objectives.contrastive import Contrastive, SimCLR, SimSiam
+from objectives.gan import GAN
+from objectives.generative import Generative
 from objectives.objective import Objective
+from objectives.vae import BetaVAE
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "classification": Classification,
     "simclr": SimCLR,
     "simsiam": SimSiam,
+    "gan": GAN,
+    "vae": BetaVAE,
 }
 
-__all__ = ["OBJECTIVES", "Classification", "Contrastive", "Objective", "SimCLR", "SimSiam"]
+__all__ = [
+    "GAN",
+    "OBJECTIVES",
+    "BetaVAE",
+    "Classification",
+    "Contrastive",
+    "Generative",
+    "Objective",
+    "SimCLR",
+    "SimSiam",
+]

@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.settings import settings
+from federation import Update, everything
 
 
 class Model(nn.Module):
@@ -22,15 +24,18 @@ class Model(nn.Module):
 
 @settings
 class Objective:
-    """A loss in two steps, outputs and criterion, so that methods can work on the outputs.
+    """A loss in two steps, outputs and criterion, so that methods can work on the outputs; or `updates` of its own.
 
     Attributes:
-        encoder: makes a new encoder, with its output size in `features`.
+        encoder: makes a new encoder, with its output size in `features`; keywords replace settings of the network.
         classes: the number of classes in the data.
+        channels, image_size: of the images.
     """
 
-    encoder: Callable[[], Any]
+    encoder: Callable[..., Any]
     classes: int
+    channels: int
+    image_size: int
 
     def model(self) -> Any:
         """A new model."""
@@ -42,7 +47,7 @@ class Objective:
 
     def outputs(self, model: Any, batch: dict[str, Any]) -> Sequence[Tensor]:
         """What the criterion compares: one tensor (batch, dimensions) per view of the batch."""
-        raise NotImplementedError
+        raise InputError(f"objective '{type(self).__name__}' has no outputs that a method could mix")
 
     def criterion(self, model: Any, outputs: Sequence[Tensor], batch: dict[str, Any]) -> Tensor:
         """The scalar loss of these outputs."""
@@ -51,3 +56,7 @@ class Objective:
     def loss(self, model: Any, batch: dict[str, Any]) -> Tensor:
         """The scalar loss of a batch."""
         return self.criterion(model, self.outputs(model, batch), batch)
+
+    def updates(self) -> list[Update]:
+        """The steps that lower it: one on all parameters, unless the objective is a game between several."""
+        return [Update(everything, self.loss)]

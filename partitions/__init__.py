@@ -4,5 +4,6 @@ from partitions.deal import PARTITIONS
 from partitions.partition import Partition, partition
 from partitions.source import Source
 from partitions.sources import SOURCES, load
+from partitions.views import VIEWS
 
-__all__ = ["PARTITIONS", "SOURCES", "Partition", "Source", "load", "partition"]
+__all__ = ["PARTITIONS", "SOURCES", "VIEWS", "Partition", "Source", "load", "partition"]

@@ -1,5 +1,7 @@
 """From sources to clients: every style has its source, its clients and its test images."""
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +13,13 @@ from common.errors import InputError, choose
 from common.keys import random_key
 from common.settings import checked
 from common.spec import DataSettings
+from partitions.celeba import ATTRIBUTES
 from partitions.deal import PARTITIONS
 from partitions.source import Source
 from partitions.sources import load
+from partitions.views import view
+
+View = Callable[[Tensor, torch.Generator], Tensor]
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class Partition:
         train, test: for each style, the indices of its training images (before resampling) and test images.
         clients: for each client, the indices of its training images; they may repeat.
         client_styles: for each client, the index of its style.
+        style_views: for each style, how its clients see images; None if all see them as they are.
+        turns: for each client, the parts of its images that it works on in turn; None if it works on all of them.
     """
 
     images: Tensor
@@ -38,6 +46,18 @@ class Partition:
     test: tuple[Tensor, ...]
     clients: tuple[Tensor, ...]
     client_styles: tuple[int, ...]
+    style_views: tuple[View, ...] | None = None
+    turns: tuple[tuple[Tensor, ...], ...] | None = None
+
+    @property
+    def own_sources(self) -> bool:
+        """Whether every style has a source of its own."""
+        return len({id(source) for source in self.sources}) == len(self.sources)
+
+    @property
+    def views(self) -> tuple[View, ...] | None:
+        """For each client, how it sees its images."""
+        return None if self.style_views is None else tuple(self.style_views[style] for style in self.client_styles)
 
     @property
     def classes(self) -> int:
@@ -65,9 +85,15 @@ def stratified(labels: np.ndarray, fraction: float, rng: np.random.Generator) ->
 
 
 def fitted(images: np.ndarray, size: int, channels: int) -> Tensor:
-    """Images (n, height, width[, 3]) as bytes (n, channels, size, size): bilinear, grey copied or colour averaged."""
+    """Images (n, height, width[, 3]) as bytes (n, channels, size, size).
+
+    The square in the middle is taken and brought to size bilinearly; grey is copied, colour averaged.
+    """
     x = torch.from_numpy(images)
     x = x.unsqueeze(1) if x.dim() == 3 else x.permute(0, 3, 1, 2)
+    side = min(x.shape[-2:])
+    top, left = ((extent - side) // 2 for extent in x.shape[-2:])
+    x = x[..., top : top + side, left : left + side]
     if x.shape[-2:] != (size, size):
         parts = [F.interpolate(part.float(), (size, size), mode="bilinear", antialias=True) for part in x.split(4096)]
         x = torch.cat([part.round().clamp(0, 255).byte() for part in parts])
@@ -85,6 +111,17 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
         InputError: a source cannot be had or read, the styles do not have the same classes, or the deal's settings
             do not fit.
     """
+    for key in ("views", "attributes"):
+        for style in getattr(settings, key):
+            choose(f"data.{key}", style, settings.styles)
+    dealt = _together(settings, root, seed) if settings.pool == "together" else _own(settings, root, seed)
+    if settings.classes_per_client < 1:
+        dealt = _with_some_classes(dealt, settings.classes_per_client, seed)
+    return dealt
+
+
+def _own(settings: DataSettings, root: str, seed: int) -> Partition:
+    """Every style's clients take images of its own source."""
     sources = tuple(load(expression, settings.image_size, root) for expression in settings.styles.values())
     for style, source in zip(settings.styles, sources, strict=True):
         if source.classes != sources[0].classes:
@@ -105,7 +142,7 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
             clients.append(torch.from_numpy(pool[share] + starts[number]))
             client_styles.append(number)
     return Partition(
-        images=torch.cat([fitted(source.images, settings.image_size, settings.channels) for source in sources]),
+        images=torch.cat([_stored(settings, source) for source in sources]),
         labels=torch.from_numpy(np.concatenate([source.labels for source in sources])),
         styles=tuple(settings.styles),
         sources=sources,
@@ -113,7 +150,87 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
         test=tuple(torch.from_numpy(np.flatnonzero(~m) + s) for m, s in zip(splits, starts, strict=False)),
         clients=tuple(clients),
         client_styles=tuple(client_styles),
+        style_views=_style_views(settings),
     )
+
+
+def _together(settings: DataSettings, root: str, seed: int) -> Partition:
+    """One source dealt over the clients of all styles, or held by attribute; its test images are everybody's."""
+    expressions = set(settings.styles.values())
+    if len(expressions) > 1:
+        raise InputError(f"data.styles: with pool 'together' all styles show one source, got {sorted(expressions)}")
+    source, rng = (
+        load(expressions.pop(), settings.image_size, root),
+        np.random.default_rng(random_key(seed, "partition")),
+    )
+    mask = _split(source, settings.train_fraction, rng)
+    pool = np.flatnonzero(mask)
+    turns = None
+    if settings.attributes:
+        turns = tuple(_turns(settings, source, pool, style) for style in settings.styles)
+        clients = [torch.cat(parts).unique() for parts in turns]
+    else:
+        shares = _deal(settings, source.labels[pool], rng, clients=len(settings.styles) * settings.clients_per_style)
+        clients = [torch.from_numpy(pool[share]) for share in shares]
+    styles = tuple(n // settings.clients_per_style for n in range(len(clients)))
+    return Partition(
+        images=_stored(settings, source),
+        labels=torch.from_numpy(source.labels),
+        styles=tuple(settings.styles),
+        sources=(source,) * len(settings.styles),
+        train=tuple(
+            torch.cat([c for c, style in zip(clients, styles, strict=True) if style == number]).unique()
+            for number in range(len(settings.styles))
+        ),
+        test=(torch.from_numpy(np.flatnonzero(~mask)),) * len(settings.styles),
+        clients=tuple(clients),
+        client_styles=styles,
+        style_views=_style_views(settings),
+        turns=turns,
+    )
+
+
+def _turns(settings: DataSettings, source: Source, pool: np.ndarray, style: str) -> tuple[Tensor, ...]:
+    """The training images with each of a style's attributes."""
+    if settings.clients_per_style > 1 or style not in settings.attributes:
+        raise InputError(f"data.attributes: every style needs a list of them, and one client; see '{style}'")
+    if "attributes" not in source.extra:
+        raise InputError(f"data.attributes: source '{source.name}' has no attributes")
+    columns = [ATTRIBUTES.index(choose("data.attributes", name, ATTRIBUTES)) for name in settings.attributes[style]]
+    parts = [pool[source.extra["attributes"][pool, column]] for column in columns]
+    for column, part in zip(columns, parts, strict=True):
+        if len(part) < 2:
+            raise InputError(
+                f"data.attributes: '{ATTRIBUTES[column]}' has {len(part)} training images in '{source.name}'"
+            )
+    return tuple(torch.from_numpy(part) for part in parts)
+
+
+def _with_some_classes(dealt: Partition, share: float, seed: int) -> Partition:
+    """Each client keeps a share of the classes, drawn for it, and drops the images of the others (PaDPaF, App. C.2)."""
+    keep = max(1, round(share * dealt.classes))
+    clients = []
+    for number, indices in enumerate(dealt.clients):
+        rng = np.random.default_rng(random_key(seed, "classes", number))
+        kept = torch.from_numpy(rng.permutation(dealt.classes)[:keep])
+        clients.append(indices[torch.isin(dealt.labels[indices], kept)])
+        if len(clients[-1]) < 2:
+            raise InputError(f"data.classes_per_client: client {number} has {len(clients[-1])} images left")
+    return dataclasses.replace(dealt, clients=tuple(clients))
+
+
+def _stored(settings: DataSettings, source: Source) -> Tensor:
+    """Images at the size that networks see; where clients have views, which crop and pad, at their own."""
+    square = source.images.shape[1] == source.images.shape[2]
+    size = source.images.shape[1] if settings.views and square else settings.image_size
+    return fitted(source.images, size, settings.channels)
+
+
+def _style_views(settings: DataSettings) -> tuple[View, ...] | None:
+    if not settings.views:
+        return None
+    named = {style: settings.views.get(style, {"name": "plain"}) for style in settings.styles}
+    return tuple(view(f"data.views.{style}", spec, settings.image_size) for style, spec in named.items())
 
 
 def _split(source: Source, train_fraction: float, rng: np.random.Generator) -> np.ndarray:
@@ -121,8 +238,10 @@ def _split(source: Source, train_fraction: float, rng: np.random.Generator) -> n
     return ~source.test if source.test is not None else stratified(source.labels, train_fraction, rng)
 
 
-def _deal(settings: DataSettings, labels: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+def _deal(
+    settings: DataSettings, labels: np.ndarray, rng: np.random.Generator, clients: int | None = None
+) -> list[np.ndarray]:
     rule = dict(settings.deal)
     name = choose("data.deal.name", str(rule.pop("name", None)), PARTITIONS)
-    given = {"labels": labels, "clients": settings.clients_per_style, "rng": rng}
+    given = {"labels": labels, "clients": clients or settings.clients_per_style, "rng": rng}
     return checked(PARTITIONS[name], "data.deal", rule, **given)

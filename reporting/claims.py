@@ -24,8 +24,10 @@ CONSTANTS = {
         "office-home": ("art", "clipart", "product", "real-world"),
         "adaptiope": ("synthetic", "product", "real-life"),
     },
+    "CLIENTS": tuple(f"client-{k}" for k in range(1, 9)),
+    "abs": abs,
 }
-"""What the expressions call FedStyle's axes."""
+"""What the expressions call axes: FedStyle's, and PaDPaF's clients."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
 
@@ -89,25 +91,29 @@ class Evaluator:
         records: of one paper, averages included, controls left out.
         index: of the records.
         fixed: column values that every query of a claim gets where it names none.
+        aliases: column -> what the expressions call a value -> what the records call it.
     """
 
     records: pd.DataFrame
     index: Index
     fixed: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, dict[str, str]] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     used: list[str] = field(default_factory=list)
 
     def q(self, metric: str, **columns: Any) -> Any:
         """The mean over seeds of the one matching number; a tuple matches any of its members.
 
-        Without `variant` the default form of a method is meant, as in the published rows.
+        Without `variant` the default form of a method is meant, as in the published rows; without `client`, no single
+        one.
 
         Raises:
             InputError: two cells match that are not the same.
         """
         found: list[set[int]] = []
-        for column, wanted in {"metric": metric, "variant": "", **self.fixed, **columns}.items():
-            options = [wanted] if isinstance(wanted, str) else wanted
+        for column, wanted in {"metric": metric, "variant": "", "client": "", **self.fixed, **columns}.items():
+            named = [wanted] if isinstance(wanted, str) else wanted
+            options = [self.aliases.get(column, {}).get(option, option) for option in named]
             found.append(set().union(*(self.index[column].get(option, set()) for option in options)))
         rows = self.records.iloc[sorted(set.intersection(*found))]
         if rows.empty or rows["value"].isna().any():
@@ -167,17 +173,23 @@ class Finding:
     printed: str
 
 
-def findings(paper: str, records: pd.DataFrame, fixed: dict[str, dict[str, str]]) -> list[Finding]:
+def findings(
+    paper: str,
+    records: pd.DataFrame,
+    fixed: dict[str, dict[str, str]],
+    aliases: dict[str, dict[str, str]] | None = None,
+) -> list[Finding]:
     """Evaluate every claim of a paper.
 
     Args:
         fixed: claim -> columns that its queries leave open.
+        aliases: column -> what the expressions call a value -> what the records call it.
     """
-    ours = records[(records["paper"] == paper) & (records["control"] == "") & (records["client"] == "")]
+    ours = records[(records["paper"] == paper) & (records["control"] == "")]
     index, claims = index_of(ours), read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
-        evaluator = Evaluator(ours, index, fixed.get(claim["claim_id"], {}))
+        evaluator = Evaluator(ours, index, fixed.get(claim["claim_id"], {}), aliases or {})
         truth = evaluator.truth(claim["inequality"])
         found.append(
             Finding(

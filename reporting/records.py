@@ -47,7 +47,30 @@ def read_records(file: Path) -> pd.DataFrame:
     if missing:
         raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
     records["value"] = pd.to_numeric(records["value"], errors="coerce")
-    return with_averages(records)
+    return with_averages(with_families(records))
+
+
+PREFERRED = {"fid": ("inception", "domain-classifier")}
+"""Of a metric that is measured in several ways, the ones that stand in the paper's cells, best first."""
+
+
+def with_families(records: pd.DataFrame) -> pd.DataFrame:
+    """A metric such as `fid:inception-...:...` once more under its family's name, `fid`, if it is the best one there.
+
+    A new column, `measured_as`, keeps the full name; what is not measured in the published way is marked a stand-in.
+    """
+    records = records.assign(measured_as="")
+    families = records["metric"].str.partition(":")
+    for family, ways in PREFERRED.items():
+        mine = families[0] == family
+        for way in ways:
+            chosen = records[mine & families[2].str.startswith(way)]
+            if len(chosen):
+                stand_in = chosen["stand_in"] if way == ways[0] else "yes"
+                chosen = chosen.assign(measured_as=chosen["metric"], metric=family, stand_in=stand_in)
+                records = pd.concat([records, chosen], ignore_index=True)
+                break
+    return records
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
@@ -62,6 +85,7 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     A mean has style `all`, and split `all` if it is over several. One diverged member makes it diverged.
     """
     members = records[(records["protocol"] != "") & (records["client"] == "") & (records["aggregate"] == "none")]
+    members = members[members["style"] != "all"]
     group = ["table", "dataset", "clients_per_style"]
     expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1)
     rows = []

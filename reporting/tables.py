@@ -14,7 +14,14 @@ from reporting.verdict import Ours, Verdict, verdict
 
 Key = tuple[Any, ...]
 Printed = dict[Any, dict[Any, Any]]
-CONTROLS = {"untrained": "floor: untrained encoder", "shuffled-labels": "floor: shuffled labels"}
+CONTROLS = {
+    "untrained": "floor: untrained encoder",
+    "shuffled-labels": "floor: shuffled labels",
+    "floor": "floor: held-out real images",
+    "copy": "control: the real images themselves",
+    "other-client": "control: another client's real images",
+    "noise": "control: noise",
+}
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
 LEGEND = (
@@ -30,7 +37,9 @@ class Layout:
 
     Attributes:
         blocks, rows, columns: what chooses a block of the table, a row in it, and a column.
+        where: which records are in the table, column -> values.
         reference: the row of a block from which trends are read.
+        means: compare with means as printed, or as recomputed from the printed cells.
     """
 
     paper: str
@@ -39,7 +48,9 @@ class Layout:
     blocks: list[str]
     rows: list[str]
     columns: list[str]
+    where: dict[str, list[str]]
     reference: dict[str, str]
+    means: str = "printed"
 
     @property
     def keys(self) -> list[str]:
@@ -58,6 +69,8 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
     measured = _measured(layout, records)
     groups = {key: _ours(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
     printed = {tuple(row[k] for k in layout.keys): row for row in paper.to_dict("records")}
+    if layout.means == "recomputed":
+        printed = {key: row | {"value": _recomputed(layout, row, paper)} for key, row in printed.items()}
     rows = []
     for key in _ordered(layout, printed, groups):
         place = dict(zip(layout.keys, key, strict=True))
@@ -79,17 +92,28 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
                 "why": (why(place) or "no run for it") if found is Verdict.NOT_MEASURED else "",
                 "stand_in": "yes" if ours and not ours.comparable else "",
                 "note": row["note"] if row and _is_erratum(row["note"]) else "",
+                "measured_as": ours.measured_as if ours else "",
             }
         )
     return pd.DataFrame(rows)
 
 
+def _recomputed(layout: Layout, row: dict[Any, Any], paper: pd.DataFrame) -> str:
+    """A printed number, or for a mean the mean of the printed cells beside it."""
+    if row["aggregate"] != "mean":
+        return row["value"]
+    beside = paper[paper["aggregate"] == "none"]
+    for column in layout.blocks + layout.rows:
+        beside = beside[beside[column] == row[column]]
+    return str(round(beside["value"].astype(float).mean(), 3))
+
+
 def _measured(layout: Layout, records: pd.DataFrame) -> pd.DataFrame:
     """Our cells of this table, controls renamed to rows of their own."""
-    ours = records[(records["client"] == "") & (records["metric"].isin(["accuracy", "images", "classes"]))]
-    if layout.table == "table5":
-        return ours[ours["kind"] == "dataset"]
-    ours = ours[(ours["table"] == layout.table) & (ours["metric"] == "accuracy")]
+    ours = records
+    where = layout.where or {"table": [layout.table], "metric": ["accuracy"], "client": [""]}
+    for column, wanted in where.items():
+        ours = ours[ours[column].isin(wanted)]
     supervised = (ours["ssl"] == "supervised") & (ours["control"] == "")
     plain = ours[(ours["control"] == "") & ~supervised]
     return pd.concat([plain, *_control_rows(layout, ours, plain, supervised)], ignore_index=True)
@@ -102,7 +126,7 @@ def _control_rows(
     rest = dict.fromkeys(layout.rows[1:], "")
     for control, name in CONTROLS.items():
         rows = ours[(ours["control"] == control) & (ours["ssl"] != "supervised")]
-        if "method" in layout.rows:
+        if "method" in layout.rows and layout.reference:
             rows = rows[(rows["method"] == layout.reference["method"]) & (rows["variant"] == "")]
         yield rows.assign(**{label: name}, **rest)
     for ssl in plain["ssl"].unique():
@@ -117,6 +141,7 @@ def _ours(cells: pd.DataFrame) -> Ours:
         seeds=len(by_seed),
         comparable=not (cells["stand_in"] == "yes").any(),
         diverged=bool((cells["status"] == "diverged").any()),
+        measured_as=" ".join(sorted({*cells["measured_as"]} - {""})) if "measured_as" in cells else "",
     )
 
 
@@ -217,6 +242,8 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         grid.index = pd.Index([_joined(row) for row in grid.index], name=" ".join(layout.rows))
         grid.columns = [_joined(column) for column in grid.columns]
         lines += ["", f"## {_joined(block)}" if block else "", "", grid.to_markdown()]
+    if ways := sorted({way for cell in cells["measured_as"] for way in cell.split()}):
+        lines += ["", "## How it was measured", "", *(f"- `{way}`" for way in ways)]
     reasons = cells[cells["why"] != ""].groupby("why", sort=False).size()
     if len(reasons):
         lines += ["", "## Not measured", "", *(f"- {n} cells: {reason}" for reason, n in reasons.items())]

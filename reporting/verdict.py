@@ -6,8 +6,8 @@ from math import isfinite, sqrt
 
 from scipy.special import stdtrit
 
-TOLERANCE = {"fraction": 0.01, "count": 0.0}
-"""How far a number may be off, beyond our own uncertainty: one point of accuracy, no image."""
+TOLERANCE = {"fraction": 0.01, "score": 0.5, "count": 0.0}
+"""How far a number may be off, beyond our own uncertainty: one point of accuracy, half a point of FID, no image."""
 TIE = 0.0005
 """Differences below half of the last printed digit have no direction."""
 
@@ -29,7 +29,8 @@ class Ours:
     """A number of ours: its mean and standard deviation over seeds, and how many seeds.
 
     Attributes:
-        comparable: measured on the data that the paper names, not on a stand-in.
+        comparable: measured on the data that the paper names and in its way, not on a stand-in.
+        measured_as: the full name of a metric that can be measured in several ways.
     """
 
     mean: float
@@ -37,6 +38,7 @@ class Ours:
     seeds: int
     comparable: bool = True
     diverged: bool = False
+    measured_as: str = ""
 
     @property
     def half_width(self) -> float:

@@ -28,9 +28,12 @@ def data(clients_per_style: int = 1) -> ClientData:
 
 
 def objective(name: str, **settings: Any) -> Objective:
-    if name != "classification":
+    if name in ("gan", "vae"):
+        settings = {"latent": 8, "width": 8, **settings}
+    elif name != "classification":
         settings = {"augmentation": AugmentationSettings(crop=0.5, hue=0.0), "hidden": 16, "out": 8, **settings}
-    return OBJECTIVES[name](encoder=partial(Conv3, channels=3, image_size=8, width=4), classes=10, **settings)
+    images = {"channels": 3, "image_size": 8}
+    return OBJECTIVES[name](encoder=partial(Conv3, **images, width=4), classes=10, **images, **settings)
 
 
 def training(**settings: Any) -> TrainingSettings:

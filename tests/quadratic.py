@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
-from federation import Algorithm, ClientData, Simulation
+from federation import Algorithm, ClientData, Simulation, Update, everything
 
 LR = 0.1
 SHAPES = {"encoder.a": (3,), "encoder.b": (2, 2), "head.c": (1,)}
@@ -63,6 +63,9 @@ class Quadratic:
             for name, p, target in zip(SHAPES, outputs, targets, strict=True)
         ]
         return parts[0] + parts[1] + parts[2]
+
+    def updates(self) -> list[Update]:
+        return [Update(everything, self.loss)]
 
     def loss(self, model: Any, batch: dict[str, Any]) -> Tensor:
         return self.criterion(model, self.outputs(model, batch), batch)

@@ -11,9 +11,9 @@ ALGORITHM, SIMULATION, SERVER = "federation.algorithm", "federation.simulation",
 # bug: module, function or class, right, wrong, check that must fail
 ALGORITHM_BUGS = {
     "proximal term pushes away": (
-        "baselines.fedprox", "FedProx", "+ self.mu / 2", "- self.mu / 2", fidelity.check_fedprox),
+        "baselines.fedprox", "FedProx", "return self.mu / 2", "return -self.mu / 2", fidelity.check_fedprox),
     "proximal term overwritten": (
-        "baselines.fedprox", "FedProx", "+ self.mu / 2 * sq_distance(m, m.received)", "", fidelity.check_fedprox),
+        "baselines.fedprox", "FedProx", "update.plus(self.proximal_term)", "update", fidelity.check_fedprox),
     "reference is the current model": (
         "baselines.fedprox", "FedProx", "sq_distance(m, m.received)", "sq_distance(m, m)", fidelity.check_fedprox),
     "half of the proximal gradient": (
@@ -23,20 +23,21 @@ ALGORITHM_BUGS = {
     "fixed mu": (
         "baselines.ditto", "Ditto", "self.mu / 2", "0.1 / 2", fidelity.check_ditto),
     "reference taken too late": (
-        "baselines.ditto", "Ditto", "m.received.w if", "m.w if", fidelity.check_ditto),
+        "baselines.ditto", "Ditto", "else m.received.w", "else m.w", fidelity.check_ditto),
     "reference trained along": (
-        "baselines.ditto", "Ditto", 'Update(names("v")', 'Update(names("v", "w")',
+        "baselines.ditto", "Ditto", 'update.on("v").plus(self.proximal_term)',
+        'Update(names("v", "w"), update.on("v").plus(self.proximal_term).loss)',
         fidelity.check_ditto_as_fedstyle_reads_it),
     "personal model averaged": (
         "baselines.ditto", "Ditto", 'shared = names("w")', 'shared = names("w", "v")', fidelity.check_ditto),
     "stale gradient moves the global model twice": (
-        "baselines.apfl", "APFL", "lambda m, batch: self.loss(m.w, batch)),",
-        'lambda m, batch: self.loss(m.w, batch)), Update(names("w"), lambda m, batch: self.loss(m.w, batch)),',
+        "baselines.apfl", "APFL", 'update.on("w") for update in self.objective.updates()',
+        'update.on("w") for update in self.objective.updates() * 2',
         fidelity.check_apfl),
     "mixture with alpha twice": (
         "baselines.apfl", "APFL", "(1 - self.alpha) * w[name]", "self.alpha * w[name]", fidelity.check_apfl),
     "personal model trained on its own loss": (
-        "baselines.apfl", "APFL", "call_with(self.mixture(m), self.loss, m.v, batch)", "self.loss(m.v, batch)",
+        "baselines.apfl", "APFL", "call_with(self.mixture(m), update.loss, m.v, batch)", "update.loss(m.v, batch)",
         fidelity.check_apfl),
     "gradient through the shared outputs": (
         "baselines.apfl", "APFL", "(1 - self.alpha) * z for", "self.alpha * z for",
@@ -46,7 +47,7 @@ ALGORITHM_BUGS = {
     "everything exchanged": (
         "baselines.fedper", "FedPer", 'names("encoder")', 'names("encoder", "head")', fidelity.check_fedper),
     "head trained along with the body": (
-        "baselines.fedrep", "FedRep", "Update(BODY", "Update(BODY | HEAD", fidelity.check_fedrep),
+        "baselines.fedrep", "FedRep", "only=BODY", "only=BODY | HEAD", fidelity.check_fedrep),
     "body trained too long": (
         "baselines.fedrep", "FedRep", "epochs=self.body_epochs if", "epochs=2.0 if", fidelity.check_fedrep),
     "fine-tuning on a stale model": (
@@ -69,13 +70,13 @@ ENGINE_BUGS = {
     "weights not normalised": (
         SERVER, "Server", "shares / shares.sum()", "shares", SIMULATION, fidelity.check_fedavg),
     "weighted by batches": (
-        SIMULATION, "Simulation", "[self.data.sizes[client] for client in chosen]", "[1 for client in chosen]",
+        SIMULATION, "Simulation", "len(self.data.share(client, round)) for client in chosen", "1 for client in chosen",
         "tests.quadratic", fidelity.check_fedavg),
     "broadcast not installed": (
         SIMULATION, "Simulation", "self.population.install(clients,", "(lambda *_: None)(clients,",
         "tests.quadratic", fidelity.check_fedavg),
     "optimiser state shared by clients": (
-        SIMULATION, "Simulation", "for u in range(len(phase.updates))]", "for u in [0] * len(phase.updates)]",
+        SIMULATION, "Simulation", "for u in range(len(updates))]", "for u in [0] * len(updates)]",
         "tests.quadratic", fidelity.check_persistent_momentum),
     "dropped buffers": (
         SIMULATION, "Simulation", '(entry.is_parameter or self.settings.buffers == "shared")', "entry.is_parameter",

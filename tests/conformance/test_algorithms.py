@@ -1,6 +1,7 @@
 """What every algorithm must do, for the sole reason that its file is in `baselines` or `methods`."""
 
 import ast
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -27,14 +28,19 @@ ALGORITHMS = sorted(algorithm_modules())
 
 
 def _spec(name: str, objective: str = "simclr", **training) -> Spec:
-    contrastive = {"hidden": 16, "out": 8, "augmentation": {"crop": 0.5, "hue": 0.0}}
+    settings = {
+        "simclr": {"hidden": 16, "out": 8, "augmentation": {"crop": 0.5, "hue": 0.0}},
+        "simsiam": {"hidden": 16, "out": 8, "augmentation": {"crop": 0.5, "hue": 0.0}},
+        "gan": {"latent": 8, "width": 8, "discriminator_steps": 1},
+        "vae": {"latent": 8, "width": 8},
+    }
     return Spec(
         run=f"conformance/{name}",
         scale="tiny",
         seed=5,
         data={"dataset": "digit", "styles": STYLES, "image_size": 8, "clients_per_style": 2},
         network={"name": "conv3", "width": 4},
-        objective={"name": objective, **({} if objective == "classification" else contrastive)},
+        objective={"name": objective, **settings.get(objective, {})},
         algorithm={"name": name},
         training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},
     )
@@ -49,6 +55,16 @@ def _built(name: str, objective: str = "simclr") -> Algorithm:
         pytest.skip(str(error))
 
 
+@cache
+def _fitting(name: str) -> str:
+    """An objective that the algorithm works with."""
+    for objective in ("simclr", *OBJECTIVES):
+        with suppress(InputError):
+            build_algorithm(_spec(name, objective), classes=10)
+            return objective
+    raise AssertionError(f"{name} works with no objective")
+
+
 def _clients(algorithm: Algorithm) -> ClientData:
     everyone = data(2)
     return (
@@ -56,14 +72,15 @@ def _clients(algorithm: Algorithm) -> ClientData:
     )
 
 
-def _simulation(name: str, objective: str = "simclr", workers: int = 1, listeners=(), **training) -> Simulation:
+def _simulation(name: str, objective: str = "", workers: int = 1, listeners=(), **training) -> Simulation:
+    objective = objective or _fitting(name)
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
     return Simulation(algorithm, _clients(algorithm), settings, 5, workers=workers, listeners=listeners)
 
 
 @cache
-def _trained(name: str, objective: str = "simclr") -> Simulation:
+def _trained(name: str, objective: str = "") -> Simulation:
     simulation = _simulation(name, objective)
     simulation.run()
     return simulation
@@ -150,7 +167,7 @@ def _named_by_an_update(simulation: Simulation) -> set[str]:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
-    algorithm = _built(name)
+    algorithm = _built(name, _fitting(name))
     if algorithm.pooled:
         return
     simulation = _simulation(name, participation=0.34)
@@ -186,7 +203,7 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path):
-    assert train(_spec(name), tmp_path / "run", "") == "ok"
+    assert train(_spec(name, _fitting(name)), tmp_path / "run", "") == "ok"
     assert {path.name for path in (tmp_path / "run").iterdir()} == set(FILES)
 
 

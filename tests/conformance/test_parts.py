@@ -13,6 +13,7 @@ from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.training import train
 from evaluation import EVALUATIONS, EXTRACTS
+from federation.names import selected
 from networks import ENCODERS
 from objectives import OBJECTIVES
 from partitions import PARTITIONS, SOURCES, load
@@ -23,15 +24,18 @@ from tests.digits import STYLES, data, objective
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_an_objective_gives_one_finite_loss_that_reaches_every_parameter(name):
+def test_an_objective_has_finite_losses_that_reach_every_parameter(name):
     made = objective(name)
     model, batch = made.model(), made.draw(torch.rand(8, 3, 8, 8), torch.arange(8), torch.Generator().manual_seed(0))
-    loss = made.loss(model, batch)
-    assert loss.shape == ()
-    assert loss.isfinite()
-    gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
-    unreached = [n for (n, _), g in zip(model.named_parameters(), gradients, strict=True) if g is None]
-    assert not unreached
+    trained = set()
+    for update in made.updates():
+        loss = update.loss(model, batch)
+        assert loss.shape == ()
+        assert loss.isfinite()
+        leaves = [entry for entry in selected(model, update.which) if entry.is_parameter]
+        torch.autograd.grad(loss, [entry.tensor for entry in leaves])  # an unused one is an error
+        trained |= {entry.name for entry in leaves}
+    assert trained == {name for name, _ in model.named_parameters()}
     assert "encoder" in dict(model.named_children())
 
 
@@ -49,7 +53,7 @@ def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
     assert all(len(t) == 8 for t in first), "the first axis of whatever is in a batch is the sample"
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "gan"])  # a game need not lower its losses
 def test_training_on_an_objective_lowers_it(name):
     torch.manual_seed(0)
     made, everyone = objective(name), data()

@@ -1,6 +1,7 @@
 """The engine: the same numbers however clients are run, whatever is interrupted, and only through the channel."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from federation import Diverged, Simulation, names
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
+from federation.names import selected
 from federation.server import Server
 from federation.simulation import initial_model, schedule
 from methods.fedstyle import FedStyle
+from objectives import OBJECTIVES
 from tests.digits import data, objective, same, simulate, training
 
 # ---- loop, threads, vmap
@@ -63,17 +66,17 @@ def doubles():
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("name", ["classification", "simclr", "simsiam"])
+@pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("algorithm", [FedAvg, FedProx])
 def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     """One round of all clients at once under vmap gives the weights of the loop, batch-norm statistics included."""
     made = algorithm(objective=objective(name))
-    (update,) = made.updates()
+    updates = made.updates()
     looped, batches_of_clients = Simulation(made, doubles, training(rounds=1), 7), [[] for _ in doubles.clients]
     draw_batches = looped._batches
 
-    def remembered(phase, client, positions, draws):
-        for batch in draw_batches(phase, client, positions, draws):
+    def remembered(phase, client, *others):
+        for batch in draw_batches(phase, client, *others):
             batches_of_clients[client].append(batch)
             yield batch
 
@@ -83,16 +86,23 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     looped.run()
     kinds = (start.template.named_parameters, start.template.named_buffers)
     parameters, buffers = ({n: start.population.storage[n].clone() for n, _ in kind()} for kind in kinds)
-    template, state = _Mapped(start.population.members[0], update.loss), {}
+    member, states = start.population.members[0], [{} for _ in updates]
+    moving = [{e.name for e in selected(member, update.which) if e.is_parameter} for update in updates]
 
-    def loss(parameters, buffers, batch):
-        tensors = {f"model.{n}": t for n, t in [*parameters.items(), *buffers.items()]}
+    def loss(moved, still, batch, template):
+        tensors = {f"model.{n}": t for n, t in [*moved.items(), *still.items()]}
         return functional_call(template, tensors, (batch,))
 
-    for batch in _stacked(batches_of_clients):
-        gradients = vmap(grad(loss))(parameters, buffers, batch)
-        step(training().optimiser, list(parameters.values()), list(gradients.values()), state)
-    assert state
+    for number, batch in enumerate(_stacked(batches_of_clients), start=1):
+        for update, names_, state in zip(updates, moving, states, strict=True):
+            if number % update.every:
+                continue
+            moved = {n: t for n, t in parameters.items() if n in names_}
+            still = {n: t for n, t in parameters.items() if n not in names_} | buffers
+            mapped = partial(loss, template=_Mapped(member, update.loss))
+            gradients = vmap(grad(mapped))(moved, still, batch)
+            step(training().optimiser, list(moved.values()), list(gradients.values()), state, update.lr_factor)
+    assert all(states)
     for n, rows in [*parameters.items(), *buffers.items()]:
         torch.testing.assert_close(rows, looped.population.storage[n])
 
@@ -251,9 +261,9 @@ def test_the_received_model_does_not_follow_the_client():
     references = []
 
     class Watched(FedProx):
-        def proximal_loss(self, m, batch):
+        def proximal_term(self, m):
             references.append(next(m.received.parameters()).clone())
-            return super().proximal_loss(m, batch)
+            return super().proximal_term(m)
 
     simulate(Watched(objective=objective("classification"), mu=1), rounds=1)
     assert len(references) > 6

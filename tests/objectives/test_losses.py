@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from objectives import OBJECTIVES
 from objectives.contrastive import info_nce
 from tests.digits import objective
 
@@ -92,7 +91,7 @@ def test_classification_is_cross_entropy():
     assert loss.loss(model, {"x": x, "y": y}).item() == pytest.approx(-log_p[range(6), y].mean().item(), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", ["classification", "simclr", "simsiam"])
 def test_the_loss_is_criterion_of_outputs(name):
     loss = objective(name)
     model = loss.model()

@@ -276,13 +276,13 @@ BUGS = {
 def test_a_wrong_partition_is_caught(bug):
     right, wrong, check = BUGS[bug]
     check(partition(_settings(), "", seed=0))
-    with mutated("partitions.partition", "partition", right, wrong) as mutant, pytest.raises(AssertionError):
+    with mutated("partitions.partition", "_own", right, wrong) as mutant, pytest.raises(AssertionError):
         check(mutant(_settings(), "", seed=0))
 
 
 def test_a_seed_that_is_ignored_is_caught():
     with (
-        mutated("partitions.partition", "partition", "random_key(seed,", "random_key(0,") as mutant,
+        mutated("partitions.partition", "_own", "random_key(seed,", "random_key(0,") as mutant,
         pytest.raises(AssertionError),
     ):
         check_the_seed_decides(lambda seed: mutant(_settings(), "", seed))

@@ -1,0 +1,188 @@
+"""The Fréchet distance between two sets of images (FID), under the features of a stated network."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+from unittest import mock
+
+import numpy as np
+import torch
+from pydantic import PositiveInt
+
+from common.errors import InputError
+from common.files import data_root
+from common.keys import random_key
+from common.run_folder import RunFolder
+from evaluation.judge import load
+
+INCEPTION = "pt_inception-2015-12-05-6726825d.pth"
+"""pytorch-fid's weights, looked for below the data root before they are downloaded."""
+Extract = Callable[[np.ndarray], np.ndarray]
+Gaussian = tuple[np.ndarray, np.ndarray]
+"""Mean (d,) and covariance (d, d)."""
+
+
+def gaussian(features: np.ndarray, what: str) -> Gaussian:
+    """Mean and covariance of features (n, d), as pytorch-fid takes them.
+
+    Raises:
+        InputError: there are no more images than features, so that the covariance could not have full rank; or a
+            feature is not finite.
+    """
+    features = features.astype(np.float64)
+    if len(features) <= features.shape[1]:
+        raise InputError(
+            f"fid: {what} has {len(features)} images, but needs more than the {features.shape[1]} features"
+        )
+    if not np.isfinite(features).all():
+        raise InputError(f"fid: features of {what} are not finite numbers")
+    return features.mean(axis=0), np.cov(features, rowvar=False)
+
+
+def frechet_distance(generated: Gaussian, reference: Gaussian) -> float:
+    """|m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^(1/2)) (Heusel et al. 2018).
+
+    The trace of the root is the sum of the roots of the eigenvalues of C2^(1/2) C1 C2^(1/2), which is symmetric:
+    no general matrix root, which can fail or turn complex, is needed. A generator that has collapsed may have a
+    covariance without full rank; the reference may not.
+
+    Raises:
+        InputError: the reference's covariance is singular.
+    """
+    (m1, c1), (m2, c2) = generated, reference
+    values, vectors = np.linalg.eigh(np.atleast_2d(c2))
+    if values[0] <= 1e-10 * values[-1]:
+        raise InputError("fid: the covariance of the reference images is singular; take more images or fewer features")
+    root = vectors * np.sqrt(values) @ vectors.T
+    inner = np.linalg.eigvalsh(root @ np.atleast_2d(c1) @ root)
+    trace = np.trace(np.atleast_2d(c1)) + np.trace(np.atleast_2d(c2)) - 2 * np.sqrt(inner.clip(min=0)).sum()
+    return float(max(0.0, np.square(m1 - m2).sum() + trace))
+
+
+def inception(root: str | None = None) -> tuple[Extract, str]:
+    """pytorch-fid's Inception (2,048 features of its last pooling), and the SHA-256 of its weights.
+
+    Raises:
+        InputError: the weights are neither below the data root nor to be downloaded, or not what they should be.
+    """
+    from pytorch_fid import inception as published  # imports torchvision
+
+    file = Path(root or data_root()).expanduser() / INCEPTION
+    try:
+        weights = (
+            torch.load(file, weights_only=True)
+            if file.is_file()
+            else torch.hub.load_state_dict_from_url(published.FID_WEIGHTS_URL, progress=False)
+        )
+        with mock.patch.object(published, "load_state_dict_from_url", return_value=weights):
+            network = published.InceptionV3([published.InceptionV3.BLOCK_INDEX_BY_DIM[2048]]).eval()
+    except Exception as error:  # whatever the network, the file system and the unpickler raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"fid: no weights of Inception ({reason}); put {INCEPTION} below '{file.parent}'") from error
+    path = file if file.is_file() else Path(torch.hub.get_dir()) / "checkpoints" / INCEPTION
+
+    @torch.no_grad()
+    def extract(images: np.ndarray) -> np.ndarray:
+        parts = np.array_split(images, max(1, len(images) // 50))
+        return np.concatenate([network(torch.from_numpy(p).float().div(255))[0].flatten(1).numpy() for p in parts])
+
+    return extract, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def extractor(name: str, run: RunFolder) -> tuple[Extract, str]:
+    """A feature extractor of images (n, channels, size, size), bytes, and its SHA-256."""
+    if name == "inception":
+        return inception()
+    judge = load(run.judge)
+    return lambda images: judge(images)[0], judge.sha256
+
+
+def fid(
+    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]], images: PositiveInt = 7520
+) -> Iterator[dict[str, Any]]:
+    """The Fréchet distance of each client's generated images to its training images, and the mean over clients.
+
+    As in PaDPaF's code, images come from the client's own complete model with batch norm in training mode; `bn=eval`
+    takes the statistics of 40 batches instead, and `generator=global` the server's generator with the client's style.
+    After a snapshot the same is measured as `phase=new-clients;rounds=...` if the run started from another one.
+
+    Controls beside each: `floor`, the client's held-out images; `copy`, its training images themselves; `noise`,
+    uniform noise; `other-client`, the training images of the next client.
+    """
+    if not any(key.endswith("/generated") for key in run.samples):
+        return
+    for name in extractors:
+        extract, sha = extractor(name, run)
+        yield from _distances(run, name, extract, sha, images, run.samples, "")
+        if run.spec.start:
+            for round in run.snapshots:
+                yield from _adaptation(_distances(run, name, extract, sha, images, run.after(round), ""), round)
+            last = _distances(run, name, extract, sha, images, run.samples, "")
+            yield from _adaptation(last, run.spec.training.rounds)
+
+
+def _adaptation(records: Iterator[dict[str, Any]], round: int) -> Iterator[dict[str, Any]]:
+    for record in records:
+        if not record["control"] and not record["setting"]:
+            yield record | {"setting": f"phase=new-clients;rounds={round}"}
+
+
+def clients_of(arrays: dict[str, np.ndarray]) -> list[int]:
+    """The clients that have left arrays."""
+    return sorted({int(key.split("/")[1]) for key in arrays if key.startswith("client/")})
+
+
+def _distances(
+    run: RunFolder, name: str, extract: Extract, sha: str, count: int, arrays: dict[str, np.ndarray], setting: str
+) -> Iterator[dict[str, Any]]:
+    clients = clients_of(arrays)
+    real = {k: arrays[f"client/{k}/real"][:count] for k in clients}
+    references = {k: gaussian(extract(images), f"client {k}'s reference") for k, images in real.items()}
+    shown = _shown(run, arrays, clients, real, count)
+    for (setting_of, control), of_client in shown.items():
+        values = []
+        for k, images in of_client.items():
+            made = references[k] if control == "copy" else gaussian(extract(images), f"client {k}'s {control or 'set'}")
+            values.append(frechet_distance(made, references[k]))
+            metric = f"fid:{name}-{sha[:8]}:{len(images)}-{control or 'generated'}:{len(real[k])}-train"
+            yield _record(metric, str(arrays[f"client/{k}/style"]), f"client-{k + 1}", "none", values[-1]) | {
+                "setting": setting_of,
+                "control": control,
+            }
+        sizes = {len(images) for images in of_client.values()}, {len(real[k]) for k in of_client}
+        counts = ["-".join(map(str, sorted({min(s), max(s)}))) for s in sizes]
+        metric = f"fid:{name}-{sha[:8]}:{counts[0]}-{control or 'generated'}:{counts[1]}-train"
+        yield _record(metric, "all", "all", "mean", float(np.mean(values))) | {
+            "setting": setting_of,
+            "control": control,
+        }
+
+
+def _shown(
+    run: RunFolder, arrays: dict[str, np.ndarray], clients: list[int], real: dict[int, np.ndarray], count: int
+) -> dict[tuple[str, str], dict[int, np.ndarray]]:
+    """(setting, control) -> client -> the images whose distance is taken."""
+    rng = np.random.default_rng(random_key(run.spec.seed, "noise"))
+    found: dict[tuple[str, str], dict[int, np.ndarray]] = {}
+    for variant in ("", "bn=eval", "generator=global"):
+        key = f"generated/{variant}" if variant else "generated"
+        if f"client/{clients[0]}/{key}" in arrays:
+            found[variant, ""] = {k: arrays[f"client/{k}/{key}"][:count] for k in clients}
+    found["", "floor"] = {k: arrays[f"client/{k}/held-out"][:count] for k in clients}
+    found["", "copy"] = real
+    found["", "noise"] = {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()}
+    found["", "other-client"] = {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)}
+    return found
+
+
+def _record(metric: str, style: str, client: str, aggregate: str, value: float) -> dict[str, Any]:
+    return {
+        "kind": "result",
+        "style": style,
+        "client": client,
+        "metric": metric,
+        "unit": "score",
+        "aggregate": aggregate,
+        "value": value,
+    }
