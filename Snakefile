@@ -109,6 +109,17 @@ rule evaluate:
         "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} 2>&1 | tee {log}"
 
 
+rule simpson:
+    output: records=f"{results}/records/padpaf/simpson.csv", points=f"{results}/padpaf-points.csv"
+    log: f"{results}/logs/evaluate/padpaf/simpson.log"
+    params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf")
+    message: "Simpson's paradox"
+    shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} 2>&1 | tee {log}"
+
+
+ruleorder: simpson > evaluate
+
+
 rule records:
     input: flow.records()
     output: f"{results}/records.csv"

@@ -87,6 +87,11 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     p.add_argument("--threads", type=int, default=1)
 
+    p = command("simpson", _simpson, "PaDPaF's experiment on Simpson's paradox: records, and the points of its figures")
+    p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
+    p.add_argument("--points", type=Path, required=True, help="what the figures show (CSV)")
+    _scale(p)
+
     p = command("extract", _extract, "extract the small table that a figure is drawn from")
     p.add_argument("kind", choices=["style-map", "class-counts"])
     p.add_argument("runs", type=Path, nargs="*", help="run folders")
@@ -210,6 +215,17 @@ def _judge(options: argparse.Namespace) -> None:
     settings = study.papers[spec.labels["paper"]].judge or JudgeSettings()
     accuracy = train_judge(spec, settings, options.data, options.out)
     print(", ".join(f"{question} accuracy {value:.3f}" for question, value in accuracy.items()))
+
+
+def _simpson(options: argparse.Namespace) -> None:
+    from diptych.process import use_threads
+    from diptych.study import load_study
+
+    seeds = load_study(options.scale).scale.seeds
+    use_threads(1)
+    from diptych.simpson import measure
+
+    measure(options.scale, seeds, options.out, options.points)
 
 
 def _extract(options: argparse.Namespace) -> None:

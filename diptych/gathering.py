@@ -32,6 +32,7 @@ def gather(scale: str, parts: list[Path], out: Path) -> None:
         rows.loc[rows["setting"] == "", "setting"] = cell.setting
         rows["stand_in"] = ["yes" if style in cell.stand_ins else "" for style in rows["style"]]
         found.append(rows)
+    found.append(measured[measured["table"] != ""])  # what is for one table only says so itself
     everything: Any = pd.concat(found, ignore_index=True) if found else measured
     with written(out) as part:
         everything[COLUMNS].to_csv(part, index=False)

@@ -63,7 +63,7 @@ def batches(size: int, batch_size: int, steps: int, generator: torch.Generator) 
 def split_batch(batch: dict[str, Any], sizes: list[int]) -> Iterator[dict[str, Any]]:
     """The batch in parts of these sizes along the samples; values are tensors or tuples of tensors."""
     parts = {
-        key: list(zip(*(tensor.split(sizes) for tensor in value), strict=True))
+        key: list(zip(*(tensor.split(sizes) for tensor in value), strict=True)) or [()] * len(sizes)
         if isinstance(value, tuple)
         else value.split(sizes)
         for key, value in batch.items()

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -17,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from common.errors import InputError
 from common.files import written
+from reporting.mosaics import by_client, by_method, empty, in_every_style, new_clients, restyled
 from reporting.records import published
 
 FORMATS = ("png", "pdf", "svg")
@@ -28,13 +30,6 @@ OURS, PAPER = sns.color_palette("deep")[0], "0.6"
 def _theme() -> None:
     sns.set_theme(style="whitegrid", context="paper", font_scale=1.1)
     plt.rcParams.update({"svg.hashsalt": "diptych", "axes.spines.top": False, "axes.spines.right": False})
-
-
-def _empty(message: str) -> Figure:
-    figure, axes = plt.subplots(figsize=(6, 2))
-    axes.axis("off")
-    axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True)
-    return figure
 
 
 def _spread(rows: pd.DataFrame) -> str | None:
@@ -52,7 +47,7 @@ def _ours(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
 def style_map(points: pd.DataFrame) -> Figure:
     """Figure 4: t-SNE of style features, a panel per objective and split, a colour per client, a marker per style."""
     if points.empty:
-        return _empty("no run has style features")
+        return empty("no run has style features")
     points = points.astype({"x": float, "y": float, "client": int})
     styles = dict(zip(points["style"].unique(), "osD^vPX", strict=False))
     grid = sns.relplot(
@@ -84,7 +79,7 @@ def style_map(points: pd.DataFrame) -> Figure:
 def class_counts(counts: pd.DataFrame) -> Figure:
     """Figure 5: training images by client and class, a panel per split; clients of a style stand together."""
     if counts.empty:
-        return _empty("no run with several clients per style")
+        return empty("no run with several clients per style")
     splits = list(dict.fromkeys(counts["split"]))
     counts = counts.astype({"client": int, "class": int, "images": int})
     figure, axes = plt.subplots(
@@ -125,7 +120,7 @@ def stylised(records: pd.DataFrame) -> Figure:
     }
     ours = ours[ours["table"].isin(["table1", "table2", "table3"]) & ours["variant"].isin(labels)]
     if ours.empty:
-        return _empty("FedStyle was not measured at this scale")
+        return empty("FedStyle was not measured at this scale")
     ours = ours.assign(
         feature=ours["variant"].map(labels),
         case=[f"{d} @{n}" for d, n in zip(ours["dataset"], ours["clients_per_style"], strict=True)],
@@ -178,7 +173,7 @@ def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
         }
         curves = pd.concat([part.assign(whose=whose) for whose, part in parts.items()])
         if curves.empty:
-            return _empty("nothing of this was measured at this scale")
+            return empty("nothing of this was measured at this scale")
         curves = curves.assign(
             x=[float(dict(pair.split("=") for pair in s.split(";"))[key]) for s in curves["setting"]],
             value=curves["value"].astype(float),
@@ -220,16 +215,119 @@ def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
     return draw
 
 
-FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
+def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
+    """Accuracy of linear probes on content and style features: by round where there are snapshots, and at the end."""
+
+    def draw(records: pd.DataFrame) -> Figure:
+        rows = records[(records["paper"] == "padpaf") & (records["dataset"] == dataset) & (records["variant"] == "")]
+        rows = rows[(rows["metric"] == "accuracy") & (rows["method"] == "padpaf") & (rows["client"] == "")]
+        rows = rows[
+            rows["setting"].str.contains(f"target={target}", regex=False) & (rows["control"] != "shuffled-labels")
+        ]
+        if rows.empty:
+            return empty("nothing of this was measured at this scale")
+        parts = rows["setting"].map(lambda text: dict(pair.split("=") for pair in text.split(";")))
+        rows = rows.assign(
+            features=parts.map(lambda p: p["features"]) + rows["control"].map(lambda c: f" ({c})" if c else ""),
+            round=[int(p.get("round", 0)) for p in parts],
+            case=rows["protocol"]
+            + rows["role"].map(lambda r: f",\n{r} images" if r else "")
+            + parts.map(lambda p: f",\ntop {p['top_k']}" if "top_k" in p else ""),
+        )
+        curves, ends = rows[rows["round"] > 0], rows[rows["round"] == 0]
+        figure, axes = plt.subplots(1, 2 if len(curves) else 1, figsize=(9 if len(curves) else 5, 3.2), squeeze=False)
+        sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=_spread(ends))
+        axes[0, 0].set(xlabel="", ylabel=f"accuracy of {target}", ylim=(0, 1))
+        for printed in _printed_probes(dataset, target):
+            axes[0, 0].axhline(printed, color=PAPER, linestyle="--", linewidth=1)
+        if len(curves):
+            sns.lineplot(curves, x="round", y="value", hue="features", marker="o", ax=axes[0, 1], legend=False)
+            axes[0, 1].set(xlabel="round (published protocol)", ylabel="", ylim=(0, 1))
+        figure.tight_layout()
+        return figure
+
+    return draw
+
+
+def _printed_probes(dataset: str, target: str) -> list[float]:
+    """The accuracies that the text gives."""
+    text = published("padpaf", "text")
+    mine = text[(text["dataset"] == dataset) & (text["metric"] == "accuracy")]
+    return [float(v) / 100 for v in mine[mine["setting"].str.contains(f"target={target}", regex=False)]["value"]]
+
+
+def simpson(variant: str, panels: dict[str, str]) -> Callable[[pd.DataFrame], Figure]:
+    """Points and regression lines on Simpson's paradox, a colour for each client."""
+
+    def draw(points: pd.DataFrame) -> Figure:
+        points = points[points["variant"] == variant].astype({"x": float, "y": float, "client": int})
+        data = points[points["panel"] == "data"]
+        figure, axes = plt.subplots(
+            1, len(panels), figsize=(3 * len(panels), 3), squeeze=False, sharex=True, sharey=True
+        )
+        colours = sns.color_palette("husl", data["client"].nunique())
+        for axis, (panel, title) in zip(axes[0], panels.items(), strict=True):
+            shown = points[points["panel"] == panel]
+            lines = panel not in ("data", "generated")
+            cloud = data if lines else shown
+            sns.scatterplot(
+                cloud, x="x", y="y", hue="client", palette=colours, s=9, linewidth=0, legend=False, ax=axis,
+                alpha=0.4 if lines else 1,
+            )  # fmt: skip
+            for client, ends in shown.groupby("client") if lines else ():
+                axis.plot(
+                    ends["x"], ends["y"], color="0.2" if "single" in panel else colours[int(client) - 1], linewidth=2
+                )
+            axis.set_title(title, fontsize=9)
+        figure.tight_layout()
+        return figure
+
+    return draw
+
+
+DEFAULT, CONDITIONAL = "padpaf/default", "padpaf/conditional"
+MODELS = {DEFAULT: "without labels", CONDITIONAL: "conditional"}
+ALL = ("style-by-row", "content-by-row", "both")
+FIGURES: dict[str, Callable[[Any], Figure]] = {
     "fedstyle-figure4": style_map,
     "fedstyle-figure5": class_counts,
     "fedstyle-figure-stylised": stylised,
     "fedstyle-figure-style-epochs": sweep("style-epochs", "style_epochs", "E_s, epochs of style extraction"),
     "fedstyle-figure-lambda": sweep("table4", "lambda", "lambda, weight of the style-infused loss"),
+    "padpaf-figure3": simpson(
+        "",
+        {
+            "data": "data, a colour for each client",
+            "generated": "samples of the linear GAN",
+            "single regression": "one regression for all",
+            "private biases": "federated weight, private biases",
+        },
+    ),
+    "padpaf-figure4": probes("mnist", "label"),
+    "padpaf-figure5": probes("cifar10", "label"),
+    "padpaf-figure6": by_client(CONDITIONAL, ["content-by-row"]),
+    "padpaf-figure7": by_method(["padpaf/default", "ditto/default", "ditto-fedprox/default"]),
+    "padpaf-figure8": by_client("padpaf/vae", ["both"]),
+    "padpaf-figure9": simpson(
+        "cluttered",
+        {"single regression": "one regression for all", "private biases": "federated weight, private biases"},
+    ),
+    "padpaf-figure10": by_client(DEFAULT, ["both", "style-by-row"]),
+    "padpaf-figure11": by_client(CONDITIONAL, ["content-by-row", "style-by-row"]),
+    "padpaf-figure12": new_clients(CONDITIONAL, 1),
+    "padpaf-figure13": by_client(CONDITIONAL, ALL),
+    "padpaf-figure14": probes("mnist", "client"),
+    "padpaf-figure15": restyled(MODELS),
+    "padpaf-figure16": in_every_style(MODELS),
+    "padpaf-figure17": by_client(DEFAULT, ["style-by-row"], slice(1, None)),
+    "padpaf-figure18": probes("celeba", "identity"),
+    "padpaf-figure19": by_client(DEFAULT, ALL, slice(0, 3)),
+    "padpaf-figure20": by_client(DEFAULT, ALL, slice(3, 6)),
+    "padpaf-figure21": by_client(DEFAULT, ALL, slice(6, 10)),
 }
 
 
-def write_figure(name: str, data: pd.DataFrame, about: str, files: Sequence[Path]) -> None:
+def write_figure(name: str, data: Any, about: str, files: Sequence[Path]) -> None:
     """Draw a figure from its data and save it in the format of each file's name.
 
     Raises:

@@ -1,0 +1,194 @@
+"""Simpson's paradox (PaDPaF, Fig. 3 and 9): one regression, federated ones, a router, and the linear GAN."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sklearn.linear_model import LinearRegression as OrdinaryLeastSquares
+from torch import Tensor, nn
+
+from common.algorithms import algorithm_module
+from common.codehash import code_hash
+from common.keys import random_key
+from common.optimisers import State, step
+from common.provenance import provenance
+from common.records import COLUMNS
+from common.run_folder import write_csv
+from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
+from diptych.assembly import algorithm_class
+from federation import ClientData, Simulation
+from objectives.linear import LinearGAN, LinearRegression
+from partitions.simpson import simpson
+
+POINTS = ["variant", "panel", "client", "x", "y"]
+CASES: dict[str, dict[str, Any]] = {
+    "": {},
+    "cluttered": {"clutter": 1.0},  # Fig. 9; the paper does not say by how much
+    "paper-data": {"reading": "paper"},
+}
+"""Variant -> how the data are made."""
+Rows = list[dict[str, Any]]
+
+
+def _run(method: str, objective: Any, points: np.ndarray, seed: int, settings: TrainingSettings) -> Simulation:
+    """Federated training on points (clients, n, 2); a client is a row."""
+    clients, n, _ = points.shape
+    everyone = torch.from_numpy(points.reshape(-1, 2)).float()
+    indices = tuple(torch.arange(k * n, (k + 1) * n) for k in range(clients))
+    data = ClientData(everyone, torch.arange(clients).repeat_interleave(n), indices)
+    simulation = Simulation(algorithm_class(method)(objective=objective), data, settings, seed)
+    simulation.run()
+    return simulation
+
+
+def _sizes(objective: Any, **more: Any) -> Any:
+    """Objectives of points need no encoder of images."""
+    return objective(encoder=nn.Identity, classes=1, channels=1, image_size=8, **more)
+
+
+def private_biases(points: np.ndarray, seed: int) -> tuple[float, np.ndarray]:
+    """w and b_i of a regression whose weight is federated and whose biases are not (FedPer: the encoder is the weight).
+
+    50 rounds of an epoch at a rate of 0.2 and batches of 10, as in the authors' notebook, without its server rate of 4.
+    """
+    settings = TrainingSettings(
+        rounds=50, batch_size=10, optimiser=OptimiserSettings(lr=0.2), server=ServerSettings(weighting="uniform")
+    )
+    simulation = _run("fedper", _sizes(LinearRegression), points, seed, settings)
+    return float(simulation.server.tensors["encoder.weight"]), simulation.population.storage["head.b"].numpy().ravel()
+
+
+def linear_gan(points: np.ndarray, seed: int) -> Simulation:
+    """PaDPaF's linear GAN (notebook: SGD 0.1, decay 0.99, batches of 10, 60 rounds of 2 epochs, lambda 0.5)."""
+    settings = TrainingSettings(
+        rounds=60,
+        local_epochs=2,
+        batch_size=10,
+        lr_decay=0.99,
+        optimiser=OptimiserSettings(lr=0.1),
+        server=ServerSettings(weighting="uniform"),
+        buffers="local",
+    )
+    return _run("padpaf", _sizes(LinearGAN, latent=1, lam=0.5), points, seed, settings)
+
+
+def router(points: np.ndarray, predictions: np.ndarray, seed: int, *, sees_target: bool) -> float:
+    """The error of a mixture of frozen regressions, weighted by a softmax of a linear map, trained for 50 epochs.
+
+    Args:
+        points: (n, 2).
+        predictions: (n, clients), of each client's regression.
+        sees_target: whether the map is given (x, y), as published, which is no prediction, or x alone.
+    """
+    data, said = torch.from_numpy(points).float(), torch.from_numpy(predictions).float()
+    seen = data if sees_target else data[:, :1]
+    weight, bias = torch.zeros(said.shape[1], seen.shape[1]), torch.zeros(said.shape[1])
+    parameters, state = [weight.requires_grad_(), bias.requires_grad_()], State()
+    order = torch.Generator().manual_seed(random_key(seed, "router"))
+
+    def error(rows: Tensor) -> Tensor:
+        share = F.softmax(F.linear(seen[rows], weight, bias), dim=1)
+        return F.mse_loss((share * said[rows]).sum(dim=1), data[rows, 1])
+
+    for _ in range(50):
+        for rows in torch.randperm(len(data), generator=order).split(10):
+            gradients = list(torch.autograd.grad(error(rows), parameters))
+            step(OptimiserSettings(name="adam", lr=0.1), parameters, gradients, state)
+    return float(error(torch.arange(len(data))))
+
+
+@torch.no_grad()
+def _confident(simulation: Simulation, points: np.ndarray, predictions: np.ndarray) -> float:
+    """The error when the client whose style discriminator scores (x, its prediction) highest predicts (Sec. 5)."""
+    scores = []
+    for member, said in zip(simulation.population.members, predictions.T, strict=True):
+        m: Any = member.eval()
+        candidates = torch.from_numpy(np.stack([points[:, 0], said], axis=1)).float()
+        scores.append(m.style.head(m.style.encoder(candidates)))
+    chosen = torch.stack(scores, dim=1).argmax(dim=1).numpy()
+    return float(np.square(predictions[np.arange(len(points)), chosen] - points[:, 1]).mean())
+
+
+@torch.no_grad()
+def _samples(simulation: Simulation, seed: int, count: int = 50) -> np.ndarray:
+    """Generated points (clients, count, 2)."""
+    objective, draw = simulation.algorithm.objective, torch.Generator().manual_seed(random_key(seed, "points"))
+    made = []
+    for member in simulation.population.members:
+        m: Any = member
+        z_c, z_s = objective.latents(count, draw), objective.latents(count, draw)
+        made.append(m.generator(z_c, m.style.vectoriser(z_s), None, ()))
+    return torch.stack(made).numpy()
+
+
+def _lines(variant: str, panel: str, points: np.ndarray, slope: float, biases: np.ndarray) -> Rows:
+    """The ends of each client's regression line."""
+    rows = []
+    for k, (own, bias) in enumerate(zip(points, biases, strict=True)):
+        for x in (own[:, 0].min(), own[:, 0].max()):
+            rows.append({"variant": variant, "panel": panel, "client": k + 1, "x": x, "y": slope * x + bias})
+    return rows
+
+
+def _cloud(variant: str, panel: str, points: np.ndarray) -> Rows:
+    return [
+        {"variant": variant, "panel": panel, "client": k + 1, "x": x, "y": y}
+        for k, own in enumerate(points)
+        for x, y in own
+    ]
+
+
+def case(variant: str, seed: int) -> tuple[dict[tuple[str, str, str], float], Rows]:
+    """One data set: (method, variant, metric) -> value, and the points and lines that figures show."""
+    points = simpson(random_key(seed, "simpson"), **CASES[variant])
+    everyone = points.reshape(-1, 2)
+    x, y = everyone[:, :1], everyone[:, 1]
+    single = OrdinaryLeastSquares().fit(x, y)
+    slope, biases = private_biases(points, seed)
+    of_clients = slope * x + biases  # (points, clients)
+    own = of_clients[np.arange(len(y)), np.repeat(np.arange(len(points)), points.shape[1])]
+    gan = linear_gan(points, seed)
+    made = _samples(gan, seed)
+    content = gan.server.tensors["generator.linear.weight"].numpy().ravel()
+    errors = {
+        ("linear-regression", "", "mse"): float(np.square(single.predict(x) - y).mean()),
+        ("linear-regression", "", "slope"): float(single.coef_[0]),
+        ("linear-regression-private-bias", "", "mse"): float(np.square(own - y).mean()),
+        ("linear-regression-private-bias", "", "slope"): slope,
+        ("linear-regression-routed", "", "mse"): router(everyone, of_clients, seed, sees_target=True),
+        ("linear-regression-routed", "x-only", "mse"): router(everyone, of_clients, seed, sees_target=False),
+        ("linear-regression-routed", "most-confident-client", "mse"): _confident(gan, everyone, of_clients),
+        ("padpaf", "", "slope"): float(content[1] / content[0]),
+        ("padpaf", "", "mean_distance"): float(np.linalg.norm(made.mean(axis=1) - points.mean(axis=1), axis=1).mean()),
+    }
+    named = {(m, ";".join(filter(None, [variant, v])), metric): value for (m, v, metric), value in errors.items()}
+    rows = _cloud(variant, "data", points) + _cloud(variant, "generated", made)
+    rows += _lines(
+        variant, "single regression", points, float(single.coef_[0]), np.full(len(points), single.intercept_)
+    )
+    return named, rows + _lines(variant, "private biases", points, slope, biases)
+
+
+def measure(scale: str, seeds: list[int], records: Path, points: Path) -> None:
+    """Write the records of all cases and seeds, and the points and lines of the first seed."""
+    origin = {key: value for key, value in provenance("cpu").items() if key in COLUMNS}
+    origin["code"] = code_hash("diptych.simpson", *map(algorithm_module, ("padpaf", "fedper")))
+    rows: Rows = []
+    drawn: Rows = []
+    for seed in seeds:
+        for variant in CASES:
+            errors, shown = case(variant, seed)
+            drawn += shown if seed == seeds[0] else []
+            for (method, name, metric), value in errors.items():
+                rows.append(
+                    {
+                        "paper": "padpaf", "table": "simpson", "kind": "result", "dataset": "simpson",
+                        "style": "all", "method": method, "variant": name, "metric": metric, "unit": "score",
+                        "aggregate": "none", "value": value, "status": "ok", "scale": scale, "seed": seed,
+                        "run": f"padpaf/simpson/{method}/{name or 'default'}/{seed}", **origin,
+                    }
+                )  # fmt: skip
+    write_csv(records, rows, COLUMNS)
+    write_csv(points, drawn, POINTS)

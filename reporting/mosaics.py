@@ -1,0 +1,152 @@
+"""Figures made of images: PaDPaF's sample grids. Each takes the arrays that `diptych extract samples` wrote."""
+
+from collections.abc import Callable, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+Arrays = dict[str, np.ndarray]
+LAYOUTS = {
+    "style-by-row": "z^s changes by row,\nz^c (and label) by column",
+    "content-by-row": "z^c changes by row,\nz^s (and label) by column",
+    "both": "z^c and z^s both change",
+}
+
+
+def mosaic(grid: np.ndarray) -> np.ndarray:
+    """One picture (height, width, 3) from a grid of images (rows, columns, channels, height, width)."""
+    framed = np.pad(grid, [(0, 0)] * 3 + [(0, 1), (0, 1)], constant_values=255)
+    rows, columns, channels, height, width = framed.shape
+    picture = framed.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
+    return picture if channels == 3 else picture.repeat(3, axis=2)
+
+
+def empty(message: str) -> Figure:
+    """A figure that says why there is nothing to see."""
+    figure, axes = plt.subplots(figsize=(6, 2))
+    axes.axis("off")
+    axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True)
+    return figure
+
+
+def clients_of(arrays: Arrays, prefix: str) -> list[int]:
+    """The clients that have a grid."""
+    start = f"{prefix}/grid/"
+    return sorted({int(key[len(start) :].split("/")[0]) for key in arrays if key.startswith(start)})
+
+
+def _panels(pictures: Sequence[Sequence[tuple[str, np.ndarray | None]]], size: float = 2.0) -> Figure:
+    """Pictures with titles, in rows and columns."""
+    rows, columns = len(pictures), max(len(row) for row in pictures)
+    largest = max((p.shape[0] / p.shape[1] for row in pictures for _, p in row if p is not None), default=1.0)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(size * columns, rows * (size * largest + 0.35)), squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat:
+        axis.axis("off")
+    for n, row in enumerate(pictures):
+        for axis, (title, picture) in zip(axes[n], row, strict=False):
+            axis.set_title(title, fontsize=7)
+            if picture is not None:
+                axis.imshow(picture, interpolation="nearest")
+    return figure
+
+
+def _style(arrays: Arrays, prefix: str, client: int) -> str:
+    return f"{client + 1}: {arrays[f'{prefix}/client/{client}/style']}"
+
+
+def by_client(method: str, layouts: Sequence[str], clients: slice = slice(None)) -> Callable[[Arrays], Figure]:
+    """A row of panels for each layout, a column for each client; latents are the same for all clients."""
+
+    def draw(arrays: Arrays) -> Figure:
+        chosen = clients_of(arrays, method)[clients]
+        if not chosen:
+            return empty("nothing of this was measured at this scale")
+        return _panels(
+            [
+                [
+                    (f"{_style(arrays, method, k)}\n{LAYOUTS[layout]}", mosaic(arrays[f"{method}/grid/{k}/{layout}"]))
+                    for k in chosen
+                ]
+                for layout in layouts
+            ]
+        )
+
+    return draw
+
+
+def by_method(methods: Sequence[str]) -> Callable[[Arrays], Figure]:
+    """Real images of each client above samples of each method (Fig. 7)."""
+
+    def draw(arrays: Arrays) -> Figure:
+        there = [method for method in methods if clients_of(arrays, method)]
+        if not there:
+            return empty("nothing of this was measured at this scale")
+        clients = clients_of(arrays, there[0])
+        real = [(f"real\n{_style(arrays, there[0], k)}", _row_of(arrays, there[0], k)) for k in clients]
+        made = [
+            [(method.split("/")[0], mosaic(arrays[f"{method}/grid/{k}/both"])) for k in clients] for method in there
+        ]
+        return _panels([real, *made])
+
+    return draw
+
+
+def _row_of(arrays: Arrays, prefix: str, client: int, columns: int = 10) -> np.ndarray:
+    """Real images in two rows."""
+    images = arrays[f"{prefix}/client/{client}/real"]
+    rows = min(2, len(images) // columns)
+    return mosaic(images[: rows * columns].reshape(rows, columns, *images.shape[1:]))
+
+
+def new_clients(method: str, round: int) -> Callable[[Arrays], Figure]:
+    """Real images, and samples after a round, of new clients (Fig. 12)."""
+
+    def draw(arrays: Arrays) -> Figure:
+        clients = clients_of(arrays, f"{method}/after-{round}")
+        if not clients:
+            return empty("nothing of this was measured at this scale")
+        real = [(f"real\n{_style(arrays, method, k)}", _row_of(arrays, method, k)) for k in clients]
+        grids = [
+            (LAYOUTS["style-by-row"], mosaic(arrays[f"{method}/after-{round}/grid/{k}/style-by-row"])) for k in clients
+        ]
+        return _panels([real, grids], size=2.6)
+
+    return draw
+
+
+def restyled(methods: dict[str, str]) -> Callable[[Arrays], Figure]:
+    """Content of one client in another's style: source, reconstruction, transfer; a row for each model (Fig. 15)."""
+
+    def draw(arrays: Arrays) -> Figure:
+        rows = []
+        for method, name in methods.items():
+            if f"{method}/restyle/clients" not in arrays:
+                continue
+            pairs = arrays[f"{method}/restyle/clients"].tolist()
+            a, b = next(pair for pair in reversed(pairs) if pair[0] != pair[1])
+            n, who = pairs.index([a, b]), f"{name}, {_style(arrays, method, a)}"
+            titles = {"source": who, "reconstructed": "reconstructed", "restyled": f"as {_style(arrays, method, b)}"}
+            images = {key: arrays[f"{method}/restyle/{key}"][n][:30] for key in titles}
+            rows.append([(titles[key], mosaic(x.reshape(5, 6, *x.shape[1:]))) for key, x in images.items()])
+        return _panels(rows, size=2.6) if rows else empty("nothing of this was measured at this scale")
+
+    return draw
+
+
+def in_every_style(methods: dict[str, str]) -> Callable[[Arrays], Figure]:
+    """Test images above the same in every client's style, a panel for each model (Fig. 16)."""
+
+    def draw(arrays: Arrays) -> Figure:
+        panels = []
+        for method, name in methods.items():
+            if f"{method}/restyle/test" in arrays:
+                images = np.concatenate(
+                    [arrays[f"{method}/restyle/test"][None], arrays[f"{method}/restyle/test-restyled"]]
+                )
+                panels.append((f"{name}: test images, then each client's style", mosaic(images[:, :16])))
+        return _panels([panels], size=4.5) if panels else empty("nothing of this was measured at this scale")
+
+    return draw
