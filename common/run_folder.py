@@ -109,15 +109,20 @@ class RunFolder:
         self.write_arrays("features.npz", arrays)
 
     def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
-        """Write an .npz file; images compress well, features do not."""
-        save = np.savez_compressed if any(array.dtype == np.uint8 for array in arrays.values()) else np.savez
-        with written(self.path / name) as part, open(part, "wb") as out:
-            save(out, **cast(Any, arrays))
+        """Write an .npz file in the folder."""
+        write_arrays(self.path / name, arrays)
 
     def write_provenance(self, content: dict[str, Any]) -> None:
         """Write `provenance.json`; it comes last, so a folder that has it is complete."""
         with written(self.path / "provenance.json") as part:
             part.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write an .npz file; images compress well, features do not."""
+    save = np.savez_compressed if any(array.dtype == np.uint8 for array in arrays.values()) else np.savez
+    with written(path) as part, open(part, "wb") as out:
+        save(out, **cast(Any, arrays))
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]], columns: list[str]) -> None:

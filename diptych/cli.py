@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _scale(p)
 
     p = command("extract", _extract, "extract the small table that a figure is drawn from")
-    p.add_argument("kind", choices=["style-map", "class-counts"])
+    p.add_argument("kind", choices=["style-map", "class-counts", "samples"])
     p.add_argument("runs", type=Path, nargs="*", help="run folders")
     p.add_argument("--out", type=Path, required=True)
 
@@ -229,11 +229,14 @@ def _simpson(options: argparse.Namespace) -> None:
 
 
 def _extract(options: argparse.Namespace) -> None:
-    from common.run_folder import RunFolder, write_csv
-    from evaluation import EXTRACTS
+    from common.run_folder import RunFolder, write_arrays, write_csv
+    from evaluation import EXTRACTS, IMAGES
 
-    extract, columns = EXTRACTS[options.kind]
     runs = [RunFolder(folder) for folder in options.runs]
+    if options.kind in IMAGES:
+        write_arrays(options.out, {key: x for run in runs for key, x in IMAGES[options.kind](run).items()})
+        return
+    extract, columns = EXTRACTS[options.kind]
     rows = [
         {"ssl": run.spec.labels.get("ssl"), "split": run.spec.labels.get("split"), **row}
         for run in runs
@@ -279,10 +282,10 @@ def _figure(options: argparse.Namespace) -> None:
     from common.errors import choose
     from diptych.study import load_study
     from reporting.figures import FIGURES, write_figure
-    from reporting.records import read_csv, read_records
+    from reporting.records import read_arrays, read_csv, read_records
 
     name = choose("figure", options.name, FIGURES)
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
-    from_records = study.papers[paper].figures[figure].data == "records"
-    write_figure(name, (read_records if from_records else read_csv)(options.source), study.about(), options.out)
+    read = {"records": read_records, "samples": read_arrays}.get(study.papers[paper].figures[figure].data, read_csv)
+    write_figure(name, read(options.source), study.about(), options.out)

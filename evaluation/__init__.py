@@ -13,6 +13,7 @@ from evaluation.codes import client_probe, disentanglement, identity_probe, labe
 from evaluation.costs import budget, communication
 from evaluation.data import class_counts, class_entropy, sources
 from evaluation.frechet import fid
+from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
 from evaluation.linear import linear_probe
 
@@ -41,4 +42,7 @@ EXTRACTS: dict[str, tuple[Callable[[RunFolder], list[Record]], list[str]]] = {
 }
 """What figures are drawn from besides records: a function of a run, and the columns of what it returns."""
 
-__all__ = ["EVALUATIONS", "EXTRACTS", "Record"]
+IMAGES = {"samples": samples}
+"""The same for figures made of images: a function of a run that returns arrays."""
+
+__all__ = ["EVALUATIONS", "EXTRACTS", "IMAGES", "Record"]

@@ -8,7 +8,7 @@ REAL = 20
 
 
 def samples(run: RunFolder) -> dict[str, np.ndarray]:
-    """Images as bytes by `<method>/<variant>/...`: grids of all clients at the end, and as they were after snapshots."""
+    """Images as bytes by `<method>/<variant>/...`: of all clients at the end, and as they were after snapshots."""
     labels = run.spec.labels
     prefix = f"{labels.get('method')}/{labels.get('variant') or 'default'}"
     found = {f"{prefix}/{key}": array for key, array in _shown(run.samples).items()}

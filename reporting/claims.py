@@ -25,7 +25,6 @@ CONSTANTS = {
         "adaptiope": ("synthetic", "product", "real-life"),
     },
     "CLIENTS": tuple(f"client-{k}" for k in range(1, 9)),
-    "abs": abs,
 }
 """What the expressions call axes: FedStyle's, and PaDPaF's clients."""
 SHOWN = 8
@@ -152,9 +151,13 @@ class Evaluator:
             total = value + total if isinstance(value, Unknown) else total + value
         return total
 
+    def abs(self, value: Any) -> Any:
+        """The absolute value; unknown of what is."""
+        return value if isinstance(value, Unknown) else abs(value)
+
     def truth(self, expression: str) -> bool | None:
         """Whether the expression holds; None if that was not measured."""
-        names = {name: getattr(self, name) for name in ("q", "all", "max", "min", "sum")}
+        names = {name: getattr(self, name) for name in ("q", "all", "max", "min", "sum", "abs")}
         try:
             return bool(eval(expression, {"__builtins__": {}, **names, **CONSTANTS}))  # our own file, no one else's
         except NotMeasured:

@@ -221,9 +221,7 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
     def draw(records: pd.DataFrame) -> Figure:
         rows = records[(records["paper"] == "padpaf") & (records["dataset"] == dataset) & (records["variant"] == "")]
         rows = rows[(rows["metric"] == "accuracy") & (rows["method"] == "padpaf") & (rows["client"] == "")]
-        rows = rows[
-            rows["setting"].str.contains(f"target={target}", regex=False) & (rows["control"] != "shuffled-labels")
-        ]
+        rows = rows[rows["setting"].str.match(f"probe=.*target={target}") & (rows["control"] != "shuffled-labels")]
         if rows.empty:
             return empty("nothing of this was measured at this scale")
         parts = rows["setting"].map(lambda text: dict(pair.split("=") for pair in text.split(";")))

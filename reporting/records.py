@@ -1,7 +1,9 @@
 """Reading records and published numbers, and the averages that papers print."""
 
 from pathlib import Path
+from zipfile import BadZipFile
 
+import numpy as np
 import pandas as pd
 
 from common.codehash import ROOT
@@ -34,6 +36,15 @@ def read_csv(file: Path) -> pd.DataFrame:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{file}: cannot be read as CSV ({error})") from error
+
+
+def read_arrays(file: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file."""
+    try:
+        with np.load(file) as held:
+            return {key: held[key] for key in held.files}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise InputError(f"{file}: cannot be read as .npz ({error})") from error
 
 
 def read_records(file: Path) -> pd.DataFrame:
