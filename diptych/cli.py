@@ -262,7 +262,7 @@ def _table(options: argparse.Namespace) -> None:
     paper, table = layouts[choose("table", options.name, layouts)]
     layout = Layout(paper=paper, table=table, **study.papers[paper].tables[table].model_dump())
     cells = cells_of(layout, read_records(options.records), study.why_left_out)
-    write_table(layout, cells, study.about(), options.out)
+    write_table(layout, cells, study.about(paper), options.out)
 
 
 def _claims(options: argparse.Namespace) -> None:
@@ -275,7 +275,7 @@ def _claims(options: argparse.Namespace) -> None:
     paper = choose("paper", options.paper, study.papers)
     config = study.papers[paper]
     found = findings(paper, read_records(options.records), config.claims, config.aliases)
-    write_claims(paper, found, study.about(), options.out)
+    write_claims(paper, found, study.about(paper), options.out)
 
 
 def _figure(options: argparse.Namespace) -> None:
@@ -288,4 +288,4 @@ def _figure(options: argparse.Namespace) -> None:
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
     read = {"records": read_records, "samples": read_arrays}.get(study.papers[paper].figures[figure].data, read_csv)
-    write_figure(name, read(options.source), study.about(), options.out)
+    write_figure(name, read(options.source), study.about(paper), options.out)

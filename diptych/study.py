@@ -205,15 +205,16 @@ class Study:
             and all(spec.labels.get(axis) in values for axis, values in wanted.items())
         ]
 
-    def about(self) -> str:
-        """A line for tables and figures: the scale and what it means."""
+    def about(self, paper: str) -> str:
+        """A line for a paper's tables and figures: the scale and what it means, and who plays whom."""
         seeds = f"{len(self.scale.seeds)} seed{'s' if len(self.scale.seeds) > 1 else ''}"
-        players = dict.fromkeys(
-            f"{style} is played by {cell.spec.data.styles[style]}"
-            for cell in self.cells
-            for style in sorted(cell.stand_ins)
-        )
-        stand_ins = f" Stand-ins: {'; '.join(players)}." if players else ""
+        players: dict[str, dict[str, None]] = {}
+        for cell in self.cells:
+            if cell.spec.labels["paper"] == paper:
+                for style in sorted(cell.stand_ins):
+                    players.setdefault(cell.spec.data.styles[style], {})[style] = None
+        parts = (f"{', '.join(styles)} {_by(styles)} {source}" for source, styles in players.items())
+        stand_ins = f" Stand-ins: {'; '.join(parts)}." if players else ""
         return f"Scale {self.name} ({seeds}): {' '.join(self.scale.about.split())}{stand_ins}"
 
     @property
@@ -271,6 +272,10 @@ class Study:
         if "start" in content:
             content["start"] = content["start"].format(seed=seed)
         return checked(Spec, f"{paper}: {condition} {values['method']}", content)
+
+
+def _by(styles: dict[str, None]) -> str:
+    return "is played by" if len(styles) == 1 else "are played by"
 
 
 def _parsed(setting: str) -> Overlay:

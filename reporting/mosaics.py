@@ -58,21 +58,20 @@ def _style(arrays: Arrays, prefix: str, client: int) -> str:
 
 
 def by_client(method: str, layouts: Sequence[str], clients: slice = slice(None)) -> Callable[[Arrays], Figure]:
-    """A row of panels for each layout, a column for each client; latents are the same for all clients."""
+    """Panels for each layout and client, four in a row; latents are the same for all clients."""
 
     def draw(arrays: Arrays) -> Figure:
         chosen = clients_of(arrays, method)[clients]
         if not chosen:
             return empty("nothing of this was measured at this scale")
-        return _panels(
-            [
-                [
-                    (f"{_style(arrays, method, k)}\n{LAYOUTS[layout]}", mosaic(arrays[f"{method}/grid/{k}/{layout}"]))
-                    for k in chosen
-                ]
-                for layout in layouts
+        rows = []
+        for layout in layouts:
+            panels = [
+                (f"{_style(arrays, method, k)}\n{LAYOUTS[layout]}", mosaic(arrays[f"{method}/grid/{k}/{layout}"]))
+                for k in chosen
             ]
-        )
+            rows += [panels[n : n + 4] for n in range(0, len(panels), 4)]
+        return _panels(rows, size=2.6)
 
     return draw
 

@@ -25,9 +25,10 @@ CONTROLS = {
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
 LEGEND = (
-    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within 0.01 and our 95 % interval. ~ trend only: above "
-    "or below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data, without a "
-    "reference to see a trend from. – not measured. ± is the standard deviation over seeds, given from three seeds on."
+    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within 0.01 (FID: 0.5) and our 95 % interval. ~ trend "
+    "only: above or below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data "
+    "or in another way, without a reference to see a trend from. – not measured. ± is the standard deviation over "
+    "seeds, given from three seeds on."
 )
 
 
@@ -86,7 +87,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
                 "ours": ours.mean if ours else None,
                 "std": ours.std if ours and ours.seeds >= 3 else None,
                 "seeds": ours.seeds if ours else 0,
-                "paper": row["printed"] if row and row["printed"] else row["value"] if row else "",
+                "paper": _as_printed(row) if row else "",
                 "difference": ours.mean - value if ours and value is not None else None,
                 "verdict": str(found),
                 "why": (why(place) or "no run for it") if found is Verdict.NOT_MEASURED else "",
@@ -106,6 +107,16 @@ def _recomputed(layout: Layout, row: dict[Any, Any], paper: pd.DataFrame) -> str
     for column in layout.blocks + layout.rows:
         beside = beside[beside[column] == row[column]]
     return str(round(beside["value"].astype(float).mean(), 3))
+
+
+def _as_printed(row: dict[Any, Any]) -> str:
+    """What the paper prints, and what it should have been if that is something else."""
+    printed = row["printed"] or row["value"]
+    try:
+        wrong = abs(float(printed) - float(row["value"])) > 0.01 * abs(float(row["value"]))
+    except ValueError:  # words
+        return printed
+    return f"{printed}, should be {float(row['value']):.2f}" if wrong and row["aggregate"] == "mean" else printed
 
 
 def _measured(layout: Layout, records: pd.DataFrame) -> pd.DataFrame:

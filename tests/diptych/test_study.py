@@ -105,7 +105,7 @@ def test_stand_ins_are_known():
     assert all(cell.stand_ins == {"mnist", "svhn", "usps"} for cell in cells)
     assert {cell.stand_ins for cell in load_study("reference").cells} == {frozenset({"svhn"})}
     assert {cell.stand_ins for cell in load_study("reduced").cells} == {frozenset()}
-    assert "svhn is played by mnist-m" in load_study("reference").about()
+    assert "svhn is played by mnist-m" in load_study("reference").about("fedstyle")
 
 
 def test_nobody_is_a_newcomer_yet():

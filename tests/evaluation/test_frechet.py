@@ -1,0 +1,180 @@
+"""The Fréchet distance against closed forms and pytorch-fid, and what it refuses."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from pytorch_fid import fid_score
+from pytorch_fid.inception import fid_inception_v3
+
+from common.errors import InputError
+from common.run_folder import RunFolder
+from evaluation import frechet
+from evaluation.frechet import INCEPTION, frechet_distance, gaussian
+from evaluation.judge import JudgeNetwork, load, save
+from tests.mutation import mutated
+
+
+def _gaussians(d: int = 5, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    return [
+        gaussian(rng.normal(size=(40, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d), "a set") for _ in range(2)
+    ]
+
+
+def check_closed_forms(distance) -> None:
+    """Gaussians whose covariances commute: |m1 - m2|^2 + sum of (sqrt(a) - sqrt(b))^2 over shared axes."""
+    rng = np.random.default_rng(1)
+    axes = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    a, b = np.array([4.0, 1.0, 0.25, 9.0]), np.array([1.0, 2.25, 4.0, 9.0])
+    m1, m2 = rng.normal(size=4), rng.normal(size=4)
+    expected = ((m1 - m2) ** 2).sum() + ((np.sqrt(a) - np.sqrt(b)) ** 2).sum()
+    assert distance((m1, axes * a @ axes.T), (m2, axes * b @ axes.T)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_closed_forms():
+    check_closed_forms(frechet_distance)
+
+
+def test_it_is_pytorch_fids(monkeypatch):
+    """pytorch-fid 0.3.0 asks SciPy's root for an error estimate that newer versions no longer give."""
+    root = scipy.linalg.sqrtm
+    monkeypatch.setattr(fid_score.linalg, "sqrtm", lambda m, disp=True: (root(m), 0.0))
+    for seed in range(3):
+        (m1, c1), (m2, c2) = _gaussians(seed=seed)
+        theirs = fid_score.calculate_frechet_distance(m1, c1, m2, c2)
+        assert frechet_distance((m1, c1), (m2, c2)) == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("np.square(m1 - m2).sum()", "0"),
+        ("- 2 * np.sqrt", "- np.sqrt"),
+        ("np.sqrt(inner", "np.abs(inner"),
+        ("+ np.trace", "- np.trace"),
+    ],
+)
+def test_a_wrong_distance_is_caught(right, wrong):
+    with mutated("evaluation.frechet", "frechet_distance", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_closed_forms(mutant)
+
+
+def test_it_is_symmetric_zero_for_a_copy_and_never_negative():
+    a, b = _gaussians()
+    assert frechet_distance(a, b) == pytest.approx(frechet_distance(b, a))
+    assert frechet_distance(a, a) == pytest.approx(0, abs=1e-9)
+    assert frechet_distance(a, b) > 0
+
+
+def test_a_collapsed_generator_has_a_distance_and_a_singular_reference_has_none():
+    rng = np.random.default_rng(0)
+    reference = gaussian(rng.normal(size=(50, 3)), "real")
+    collapsed = gaussian(np.repeat(rng.normal(size=(1, 3)), 50, axis=0), "generated")
+    trace = np.trace(reference[1])
+    assert frechet_distance(collapsed, reference) == pytest.approx(np.square(collapsed[0] - reference[0]).sum() + trace)
+    with pytest.raises(InputError, match="covariance of the reference images is singular"):
+        frechet_distance(reference, collapsed)
+
+
+def test_what_cannot_be_measured_is_refused():
+    with pytest.raises(InputError, match="client 3's reference has 64 images, but needs more than the 64 features"):
+        gaussian(np.zeros((64, 64)), "client 3's reference")
+    with pytest.raises(InputError, match="features of a set are not finite"):
+        gaussian(np.full((9, 2), np.nan), "a set")
+
+
+# ---- extractors
+
+
+def test_inceptions_weights_are_looked_for_and_missed_in_one_sentence(tmp_path, monkeypatch):
+    def no_network(*_, **__):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(torch.hub, "load_state_dict_from_url", no_network)
+    with pytest.raises(InputError, match=rf"no weights of Inception \(no route to host\); put {INCEPTION} below"):
+        frechet.inception(str(tmp_path))
+    (tmp_path / INCEPTION).write_bytes(b"not weights")
+    with pytest.raises(InputError, match="no weights of Inception"):
+        frechet.inception(str(tmp_path))
+
+
+def test_inception_from_a_file(tmp_path, monkeypatch):
+    """Weights of the right shapes in the data root are used, and named by their digest."""
+    monkeypatch.setattr("pytorch_fid.inception.load_state_dict_from_url", lambda *_, **__: None)
+    monkeypatch.setattr(torch.nn.Module, "load_state_dict", lambda *_, **__: None)
+    torch.manual_seed(0)
+    weights = fid_inception_v3().state_dict()
+    monkeypatch.undo()
+    torch.save(weights, tmp_path / INCEPTION)
+    extract, sha = frechet.inception(str(tmp_path))
+    assert extract(np.random.default_rng(0).integers(0, 256, (3, 3, 32, 32), dtype=np.uint8)).shape == (3, 2048)
+    assert sha == hashlib.sha256((tmp_path / INCEPTION).read_bytes()).hexdigest()
+
+
+def _judge(folder, **changes):
+    shape = {"channels": 3, "size": 8, "width": 4, "features": 6, "classes": 10, "clients": 3, **changes}
+    save(JudgeNetwork(**shape), shape, {"label": 0.5, "client": 0.25}, folder / "judge.safetensors")
+    return folder / "judge.safetensors"
+
+
+def test_a_judge_is_read_back_and_says_who_it_is(tmp_path):
+    judge = load(_judge(tmp_path))
+    images = np.random.default_rng(0).integers(0, 256, (5, 3, 8, 8), dtype=np.uint8)
+    features, labels, clients = judge(images)
+    assert (features.shape, labels.shape, clients.shape) == ((5, 6), (5,), (5,))
+    assert judge.accuracy == {"label": 0.5, "client": 0.25}
+    assert judge.sha256 == hashlib.sha256((tmp_path / "judge.safetensors").read_bytes()).hexdigest()
+    with pytest.raises(InputError, match=r"images must be bytes \(3, 8, 8\), got uint8 \(3, 9, 9\)"):
+        judge(np.zeros((2, 3, 9, 9), dtype=np.uint8))
+    with pytest.raises(InputError, match="got float64"):
+        judge(np.zeros((2, 3, 8, 8)))
+
+
+def test_a_missing_or_broken_judge_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="judge: there is no file"):
+        load(tmp_path / "judge.safetensors")
+    (tmp_path / "judge.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="is not a judge"):
+        load(tmp_path / "judge.safetensors")
+
+
+# ---- controls
+
+
+def test_the_controls_stand_in_their_order(tmp_path):
+    """A copy is at 0, held-out images near it, another client's further, noise furthest; the names say how many."""
+    rng = np.random.default_rng(0)
+    arrays = {}
+    for k, level in enumerate((60, 140, 220)):
+        images = (rng.normal(level, 12, (120, 3, 8, 8))).clip(0, 255).astype(np.uint8)
+        arrays |= {
+            f"client/{k}/real": images[:60],
+            f"client/{k}/held-out": images[60:],
+            f"client/{k}/style": np.array("a"),
+        }
+        arrays[f"client/{k}/generated"] = images[30:90]
+    run = RunFolder(tmp_path, _judge(tmp_path))
+    run.write_arrays("samples.npz", arrays)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    records = list(frechet.fid(run, extractors=["domain-classifier"]))
+    mean = {r["control"]: r["value"] for r in records if r["client"] == "all" and not r["setting"]}
+    assert mean["copy"] == pytest.approx(0, abs=1e-6)
+    assert mean["copy"] < mean["floor"] < mean["other-client"]
+    assert mean["floor"] < mean["noise"]
+    names = {r["metric"] for r in records if r["control"] == "floor"}
+    assert names == {f"fid:domain-classifier-{load(run.judge).sha256[:8]}:60-floor:60-train"}
+
+
+SPEC = """
+run: padpaf/c/padpaf/default/1
+scale: tiny
+seed: 1
+data: {dataset: mnist, styles: {a: digits-plain}}
+network: {name: sn-resnet}
+objective: {name: gan}
+algorithm: {name: padpaf}
+training: {rounds: 1}
+"""

@@ -1,0 +1,230 @@
+"""PaDPaF: what is federated and what is not, its readings, its schedule, and re-styling."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from baselines.ditto import Ditto
+from baselines.ditto_fedprox import DittoFedProx
+from baselines.fedavg import FedAvg
+from common.errors import InputError
+from common.spec import OptimiserSettings, ServerSettings
+from federation import ClientData
+from federation.names import entries, selected
+from methods.padpaf import PaDPaF, Restyling
+from networks import SNResNet
+from objectives import OBJECTIVES
+from tests.digits import data, same, simulate
+from tests.mutation import mutated
+
+STYLE_ONLY = {"style.encoder", "style.head", "style.projector", "style.vectoriser"}
+
+
+def _gan(name: str = "gan", **settings):
+    images = {"channels": 3, "image_size": 8}
+    network = partial(SNResNet, **images, width=4)
+    return OBJECTIVES[name](encoder=network, classes=10, latent=8, width=4, **images, **settings)
+
+
+def _padpaf(**settings) -> PaDPaF:
+    of_objective = {key: settings.pop(key) for key in ("conditional", "contrast") if key in settings}
+    return PaDPaF(objective=_gan(**of_objective), **settings)
+
+
+def _trained(algorithm, **settings):
+    return simulate(algorithm, **{"buffers": "local", "batch_size": 8, **settings})
+
+
+def _private(algorithm) -> set[str]:
+    model = algorithm.model()
+    return {e.name for e in selected(model, ~algorithm.shared) if e.is_parameter}
+
+
+# ---- the split
+
+
+def check_the_split(kind) -> None:
+    """Fig. 1: style parts and the norms they steer are private, everything else is federated."""
+    private = _private(kind(objective=_gan()))
+    parts = {name.rpartition(".")[0] for name in private}
+    assert {".".join(name.split(".")[:2]) for name in private if name.startswith("style")} == STYLE_ONLY
+    assert {part for part in parts if not part.startswith("style")} == {
+        f"generator.{where}.by_style.map" for where in ("blocks.0.norm1", "blocks.0.norm2", "norm")
+    }
+
+
+def test_the_split():
+    check_the_split(PaDPaF)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("~(STYLE | STYLE_MAPS)", "~STYLE"), ("~(STYLE | STYLE_MAPS)", "everything"), ("~(STYLE |", "(STYLE |")],
+)
+def test_a_wrong_split_is_caught(right, wrong):
+    with mutated("methods.padpaf", "PaDPaF", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_the_split(mutant)
+
+
+def test_the_readings_of_the_split():
+    assert {name.split(".")[0] for name in _private(_padpaf(conditional_norm="federated"))} == {"style"}
+    assert not _private(_padpaf(reading="released"))
+    labelled = _private(_padpaf(conditional=True))
+    assert not any("by_label" in name for name in labelled), "maps from the label are content"
+    assert any("by_style" in name for name in labelled)
+
+
+def test_the_channel_carries_the_federated_part_and_not_a_byte_more():
+    simulation = _trained(_padpaf(), rounds=2)
+    model = simulation.template
+    federated = sum(e.tensor.nbytes for e in selected(model, simulation.algorithm.shared) if e.is_parameter)
+    assert simulation.channel.total("up") == simulation.channel.total("down") == 2 * 3 * federated
+    assert all(e.is_parameter for e in entries(model) if e.name in simulation.server.tensors), "buffers stay"
+
+
+def test_private_tensors_differ_between_clients_and_survive_the_broadcast():
+    simulation = _trained(_padpaf(), rounds=3)
+    private, before = _private(simulation.algorithm), {}
+    for name in private:
+        rows = simulation.population.storage[name]
+        assert not torch.equal(rows[0], rows[1])
+        before[name] = rows.clone()
+    simulation._broadcast(4, [0, 1, 2])
+    assert all(torch.equal(simulation.population.storage[name], before[name]) for name in private)
+    shared = simulation.population.storage["generator.start.weight"]
+    assert torch.equal(shared[0], shared[2])
+
+
+def test_the_released_code_averages_everything():
+    simulation = _trained(_padpaf(reading="released"), rounds=2)
+    simulation._broadcast(3, [0, 1, 2])
+    parameters = {e.name for e in entries(simulation.template) if e.is_parameter}
+    assert all(
+        (simulation.population.storage[name] == simulation.population.storage[name][:1]).all() for name in parameters
+    )
+
+
+def test_the_released_code_is_fedavg_but_for_its_fake_labels():
+    assert same(_trained(_padpaf(reading="released")).server.tensors, _trained(FedAvg(objective=_gan())).server.tensors)
+
+
+# ---- the schedule
+
+
+def test_three_steps_on_the_discriminators_for_each_on_the_generator():
+    """MNIST at batches of 32: 234 and 78 in an epoch of 7,500 images."""
+    images = ClientData(
+        torch.zeros(7500, 3, 8, 8, dtype=torch.uint8), torch.zeros(7500, dtype=torch.long), (torch.arange(7500),)
+    )
+    simulation = simulate(_padpaf(), images, rounds=1, batch_size=32, buffers="local")
+    assert [row["steps"] for row in simulation.history] == [234, 78]
+
+
+def test_rates_and_their_decay():
+    """Twice the rate for the discriminators, and 0.99 of all rates after each round: SGD steps are proportional."""
+    plain, slow = (_trained(_padpaf(), rounds=2, lr_decay=decay).history for decay in (1.0, 1e-9))
+    assert plain[:6] == slow[:6], "the first round has the full rate"
+    one, two = (
+        _trained(_padpaf(), rounds=2, lr_decay=1e-9), _trained(_padpaf(), rounds=1, lr_decay=1e-9)
+    )  # fmt: skip
+    moved = [one.server.tensors[n] - two.server.tensors[n] for n in one.server.tensors]
+    assert max(float(t.abs().max()) for t in moved) < 1e-6, "a rate of nothing moves nothing"
+
+
+def test_the_server_takes_adam_steps_on_the_mean_difference():
+    """Line 17, against torch's Adam."""
+    server = ServerSettings(optimiser="adam", weighting="uniform", lr=1e-2, betas=(0.5, 0.9))
+    simulation = _trained(_padpaf(), rounds=1, server=server, optimiser=OptimiserSettings(name="adam", lr=1e-3))
+    start = dict(simulation.template.named_parameters())
+    for name, after in simulation.server.tensors.items():
+        parameter = torch.nn.Parameter(start[name].detach().clone())
+        parameter.grad = start[name].detach() - simulation.population.storage[name].mean(0)
+        torch.optim.Adam([parameter], lr=1e-2, betas=(0.5, 0.9)).step()
+        clear = parameter.grad.abs() > 1e-5  # a first step is ±0.01 whatever the gradient, but for its sign
+        torch.testing.assert_close(after[clear], parameter.detach()[clear], atol=1e-5, rtol=1e-3)
+
+
+# ---- labels
+
+
+def test_fake_labels_are_uniform_in_the_paper_and_the_clients_own_in_the_code():
+    x, y = torch.rand(64, 3, 8, 8), torch.full((64,), 3)
+    drawn = {
+        reading: _padpaf(conditional=True, reading=reading).draw(x, y, torch.Generator().manual_seed(0))["y_fake"]
+        for reading in ("paper", "released")
+    }
+    assert (drawn["paper"].sum(0) > 0).sum() > 7
+    assert drawn["released"].argmax(1).unique().tolist() == [3]
+
+
+def test_the_method_needs_a_generative_objective():
+    with pytest.raises((InputError, ValueError), match="Generative"):
+        PaDPaF(objective=OBJECTIVES["classification"](encoder=SNResNet, classes=2, channels=3, image_size=8))
+
+
+# ---- the baselines of Table 1
+
+
+def test_half_of_the_epochs_for_each_of_dittos_models():
+    simulation = _trained(Ditto(objective=_gan(), reading="padpaf"), rounds=1, local_epochs=2)
+    discriminators = [row for row in simulation.history if row["update"] == 0 and row["client"] == 0]
+    assert [(row["phase"], row["steps"]) for row in discriminators] == [(0, len(data().clients[0]) // 8)] * 1 + [
+        (1, len(data().clients[0]) // 8)
+    ]
+
+
+def test_the_released_ditto_loses_its_personal_model():
+    """What a client's v was makes no difference to what it is after the next round."""
+
+    def after_a_round(reading: str) -> torch.Tensor:
+        simulation = _trained(Ditto(objective=_gan(), reading=reading), rounds=2)
+        again = _trained(Ditto(objective=_gan(), reading=reading), rounds=1)
+        again.settings, again.schedule = simulation.settings, simulation.schedule
+        for e in entries(again.template):
+            if e.name.startswith("v.") and e.is_parameter:
+                again.population.storage[e.name].add_(1.0)
+        again._communication_round(2, [0, 1, 2])
+        name = "v.generator.conv.weight"
+        return (again.population.storage[name] - simulation.population.storage[name]).abs().max()
+
+    assert after_a_round("released") < 1e-6
+    assert after_a_round("padpaf") > 1e-3
+
+
+def test_ditto_with_fedprox_is_ditto_when_its_global_term_is_off():
+    plain = _trained(Ditto(objective=_gan(), reading="padpaf"))
+    off, on = (_trained(DittoFedProx(objective=_gan(), reading="padpaf", mu_global=mu)) for mu in (0.0, 5.0))
+    assert same(plain.server.tensors, off.server.tensors)
+    moved = [
+        sum((s.server.tensors[n] - dict(s.template.named_parameters())[n]).square().sum() for n in s.server.tensors)
+        for s in (plain, on)
+    ]
+    assert moved[1] < moved[0], "the term draws the global model to where it was"
+
+
+# ---- Algorithm 2
+
+
+def test_restyling_trains_its_maps_alone_and_gives_images():
+    simulation = _trained(_padpaf(conditional=True))
+    members = [simulation.synchronised(k) for k in range(3)]
+    before = [{n: p.clone() for n, p in m.named_parameters()} for m in members]
+    restyling = Restyling(simulation.algorithm.objective, members, torch.Generator().manual_seed(0))
+    start = [p.clone() for p in restyling.content_map.parameters()]
+    x, y = torch.rand(5, 3, 8, 8), torch.arange(5)
+    found = restyling.run(6, x, y, batch=8)
+    assert any(not torch.equal(p, q) for p, q in zip(restyling.content_map.parameters(), start, strict=True))
+    assert all(torch.equal(p, b[n]) for m, b in zip(members, before, strict=True) for n, p in m.named_parameters())
+    assert found["restyle/restyled"].shape == found["restyle/source"].shape == (6, 8, 3, 8, 8)
+    assert found["restyle/test-restyled"].shape == (3, 5, 3, 8, 8)
+    assert found["restyle/clients"].tolist() == [[0, 0], [0, 1], [1, 1], [1, 2], [2, 2], [2, 0]]
+    for key in ("source", "reconstructed", "restyled", "test-restyled"):
+        assert 0 <= found[f"restyle/{key}"].min() <= found[f"restyle/{key}"].max() <= 1
+
+
+def test_the_vae_is_federated_by_the_same_predicate():
+    algorithm = PaDPaF(objective=_gan("vae"))
+    assert {".".join(n.split(".")[:2]) for n in _private(algorithm) if n.startswith("style")} == {
+        "style.encoder", "style.posterior", "style.projector", "style.vectoriser"}  # fmt: skip
+    assert _trained(algorithm).round == 2

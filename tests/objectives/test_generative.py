@@ -1,0 +1,178 @@
+"""The GAN's and the β-VAE's losses against brute force."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import Normal
+from torch.distributions import kl_divergence as torchs_kl
+
+from common.errors import InputError
+from federation.names import selected
+from objectives.gan import DISCRIMINATORS, GENERATORS, LOSSES
+from objectives.generative import barlow_twins
+from objectives.vae import kl_divergence, posterior
+from tests.digits import objective
+from tests.mutation import mutated
+
+
+def check_barlow_twins(loss) -> None:
+    """Eq. 7 and 8, entry by entry."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    expected = 0.0
+    for i in range(3):
+        for j in range(3):
+            c = sum(a[n, i] * b[n, j] for n in range(5)) / math.sqrt((a[:, i] ** 2).sum() * (b[:, j] ** 2).sum())
+            expected += (1 - c) ** 2 if i == j else 0.3 * c**2
+    assert loss(torch.tensor(a), torch.tensor(b), 0.3).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_barlow_twins():
+    check_barlow_twins(barlow_twins)
+    a = torch.linalg.qr(torch.randn(8, 4))[0]  # equal views with uncorrelated features
+    assert barlow_twins(a, a, 1.0).item() == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("(1 - diagonal)", "diagonal"), ("off_diagonal *", ""), ("- diagonal.square().sum()", ""), ("dim=0", "dim=1")],
+)
+def test_a_wrong_barlow_twins_is_caught(right, wrong):
+    with mutated("objectives.generative", "barlow_twins", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_barlow_twins(mutant)
+
+
+def test_adversarial_losses_by_hand():
+    """Scores with both signs, on both sides of the hinge."""
+    s = torch.tensor([-2.0, 0.5, 3.0])
+    real, fake, own = (torch.stack([loss(x) for x in s]).tolist() for loss in LOSSES["hinge"])
+    assert real == [3.0, 0.5, 0.0]
+    assert fake == [0.0, 1.5, 4.0]
+    assert own == [2.0, -0.5, -3.0]
+    real, fake, own = (loss(s).tolist() for loss in LOSSES["non-saturating"])
+    assert real == pytest.approx([-math.log(1 / (1 + math.exp(-x))) for x in s.tolist()], rel=1e-5)
+    assert fake == pytest.approx([-math.log(1 - 1 / (1 + math.exp(-x))) for x in s.tolist()], rel=1e-4)
+    assert own == real
+    assert [loss(s).tolist() for loss in LOSSES["wasserstein"]] == [(-s).tolist(), s.tolist(), (-s).tolist()]
+
+
+def _setting(**settings):
+    made = objective("gan", **settings)
+    torch.manual_seed(0)
+    model = made.model().eval()  # batch norm and power iteration stand still, so that passes can be taken apart
+    batch = made.draw(torch.rand(6, 3, 8, 8), torch.arange(6), torch.Generator().manual_seed(1))
+    return made, model, batch
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+@pytest.mark.parametrize("contrast", ["both", "content"])
+def test_the_discriminators_loss_in_pieces(contrast, conditional):
+    """Eq. 9 and 14 with every image passed on its own."""
+    made, m, batch = _setting(contrast=contrast, conditional=conditional, lam=0.7)
+    y, y_fake = batch.get("y"), batch.get("y_fake")
+    real = batch["x"] + batch["image_noise"][4]
+    with torch.no_grad():
+        fake, other_style, other_content = (made.fake(m, batch, *which) for which in ((0, 0), (0, 1), (1, 0)))
+        hinge_real, hinge_fake, _ = LOSSES["hinge"]
+        content = hinge_real(m.head(m.encoder(real), y)) + hinge_fake(m.head(m.encoder(fake), y_fake))
+        style = hinge_real(m.style.head(m.style.encoder(real))) + hinge_fake(m.style.head(m.style.encoder(fake)))
+        gamma = barlow_twins(m.projector(m.encoder(fake)), m.projector(m.encoder(other_style)), made.off_diagonal)
+        if contrast == "both":
+            views = (m.style.projector(m.style.encoder(x)) for x in (fake, other_content))
+            gamma = gamma + barlow_twins(*views, made.off_diagonal)
+    expected = content.mean() + style.mean() + 0.7 * gamma
+    assert made.discriminator_loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_the_generators_loss_in_pieces():
+    made, m, batch = _setting(conditional=True)
+    with torch.no_grad():
+        fake = made.fake(m, batch, 1, 1)
+        expected = -m.head(m.encoder(fake), batch["y_fake"]).mean() - m.style.head(m.style.encoder(fake)).mean()
+    assert made.generator_loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_the_four_fakes_differ_in_what_their_numbers_say():
+    made, m, batch = _setting()
+    quiet = {**batch, "image_noise": tuple(map(torch.zeros_like, batch["image_noise"]))}
+    quiet["noise"] = tuple(map(torch.zeros_like, batch["noise"]))
+    again = made.fake(m, quiet, 0, 1)
+    swapped = {**quiet, "z_s": quiet["z_s"][::-1]}
+    assert torch.equal(made.fake(m, swapped, 0, 0), again)
+    assert not torch.allclose(made.fake(m, quiet, 0, 0), again)
+
+
+def test_each_step_moves_its_own_side_and_nothing_of_the_other():
+    made, m, _ = _setting()
+    d, g = made.updates()
+    sides = [{e.name for e in selected(m, u.which) if e.is_parameter} for u in (d, g)]
+    assert not sides[0] & sides[1]
+    assert sides[0] | sides[1] == {name for name, _ in m.named_parameters()}
+    assert (d.every, d.lr_factor, g.every, g.lr_factor) == (1, 2.0, 3, 1.0)
+    assert d.which is DISCRIMINATORS
+    assert g.which is GENERATORS
+
+
+def test_the_regulariser_reaches_no_generator():
+    """sg in Eq. 14."""
+    made, m, batch = _setting()
+    loss = made.discriminator_loss(m, batch)
+    leaves = [e.tensor for e in selected(m, GENERATORS) if e.is_parameter]
+    assert all(g is None for g in torch.autograd.grad(loss, leaves, allow_unused=True))
+
+
+def test_kl_against_torchs():
+    mean, log_variance = torch.randn(4, 3), torch.randn(4, 3)
+    theirs = torchs_kl(Normal(mean, (log_variance / 2).exp()), Normal(0, 1)).sum(dim=1).mean()
+    torch.testing.assert_close(kl_divergence((mean, log_variance)), theirs)
+
+
+def test_the_vaes_loss_in_pieces():
+    made = objective("vae", lam=0.3, beta=0.5)
+    torch.manual_seed(0)
+    m = made.model().eval()
+    batch = made.draw(torch.rand(6, 3, 8, 8), torch.arange(6), torch.Generator().manual_seed(1))
+    (update,) = made.updates()
+    layers = len(batch["noise"]) // 3
+    with torch.no_grad():
+        codes = posterior(m, batch["x"]), posterior(m.style, batch["x"])
+        z_c, z_s = (mean + (log / 2).exp() * e for (mean, log), e in zip(codes, batch["epsilon"], strict=True))
+
+        def decode(c, s, n):
+            return m.generator(c, m.style.vectoriser(s), None, batch["noise"][n * layers : (n + 1) * layers])
+
+        error = (decode(z_c, z_s, 0) - batch["x"]).square().mean()
+        divergence = sum(kl_divergence(code) for code in codes)
+        gamma = sum(
+            barlow_twins(
+                part.projector(torch.cat(code, 1)),
+                part.projector(torch.cat(posterior(part, image), 1)),
+                made.off_diagonal,
+            )
+            for part, code, image in (
+                (m, codes[0], decode(z_c, batch["prior"][1], 1)),
+                (m.style, codes[1], decode(batch["prior"][0], z_s, 2)),
+            )
+        )
+    expected = error + 0.5 * 8 / (3 * 8 * 8) * divergence + 0.3 * gamma
+    assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+# ---- bad input
+
+
+def test_what_cannot_be_generated_from_is_refused():
+    made, m, _ = _setting(conditional=True)
+    draw = torch.Generator().manual_seed(0)
+    z, noise, y = made.latents(2, draw), made.noise(2, draw), made.one_hot(torch.tensor([3, 4]))
+    assert made.generate(m, z, z, y, noise).shape == (2, 3, 8, 8)
+    with pytest.raises(InputError, match=r"z_s: must be \(images, 8\), got \(2, 5\)"):
+        made.generate(m, z, torch.randn(2, 5), y, noise)
+    with pytest.raises(InputError, match="y: the generator is conditional on labels"):
+        made.generate(m, z, z, None, noise)
+    with pytest.raises(InputError, match=r"labels must be in 0\.\.9, got 3\.\.10"):
+        made.one_hot(torch.tensor([3, 10]))
+    with pytest.raises(InputError, match="images must be 3 x 8 x 8, got 1 x 8 x 8"):
+        made.draw(torch.rand(4, 1, 8, 8), torch.arange(4), draw)

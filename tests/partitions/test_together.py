@@ -1,0 +1,130 @@
+"""One source dealt over the clients of several styles; clients that keep some classes; workers that take turns."""
+
+import numpy as np
+import pytest
+import torch
+
+from baselines.fedavg import FedAvg
+from common.errors import InputError
+from common.spec import DataSettings
+from federation import ClientData
+from partitions import partition
+from partitions.celeba import ATTRIBUTES
+from partitions.simpson import simpson
+from tests.digits import objective, simulate
+
+VIEWS = ("plain", "rotation", "zoom-in", "color-inversion")
+
+
+def _settings(**changes) -> DataSettings:
+    given = {
+        "dataset": "mnist",
+        "pool": "together",
+        "styles": dict.fromkeys(VIEWS, "digits-plain"),
+        "views": {name: {"name": name} for name in VIEWS},
+        "image_size": 8,
+    }
+    return DataSettings(**{**given, **changes})
+
+
+def test_no_image_has_two_owners_and_the_test_images_are_everybodys():
+    dealt = partition(_settings(clients_per_style=2), "", 0)
+    owned = torch.cat(dealt.clients)
+    assert len(dealt.clients) == 8
+    assert len(owned) == len(owned.unique())
+    assert len({len(c) for c in dealt.clients}) == 1
+    assert all(torch.equal(test, dealt.test[0]) for test in dealt.test)
+    assert not set(owned.tolist()) & set(dealt.test[0].tolist())
+    assert dealt.client_styles == (0, 0, 1, 1, 2, 2, 3, 3)
+    for style in range(4):
+        of_style = torch.cat([c for c, s in zip(dealt.clients, dealt.client_styles, strict=True) if s == style])
+        assert set(of_style.tolist()) == set(dealt.train[style].tolist())
+
+
+def test_images_are_stored_once_and_as_they_are():
+    """Views crop and pad, so they get the source's own pixels; networks get the size that was asked for."""
+    dealt = partition(_settings(), "", 0)
+    assert dealt.images.shape == (1797, 3, 16, 16)
+    assert dealt.views[2](dealt.images[:2].float() / 255, torch.Generator()).shape == (2, 3, 8, 8)
+
+
+def test_a_client_keeps_its_share_of_the_classes_and_all_their_images():
+    whole, half = (partition(_settings(classes_per_client=share), "", 3) for share in (1.0, 0.5))
+    kept = []
+    for every, some in zip(whole.clients, half.clients, strict=True):
+        classes = set(half.labels[some].tolist())
+        assert len(classes) == 5
+        assert set(some.tolist()) == {n for n in every.tolist() if int(whole.labels[n]) in classes}
+        kept.append(classes)
+    assert len({tuple(sorted(classes)) for classes in kept}) > 1, "each client draws its own"
+
+
+def test_a_wrong_pool_is_refused():
+    with pytest.raises(InputError, match="all styles show one source"):
+        partition(_settings(styles={"a": "digits-plain", "b": "digits-bold"}, views={}), "", 0)
+    with pytest.raises(InputError, match=r"data\.views: unknown name 'c'"):
+        partition(_settings(styles={"a": "digits-plain"}, views={"c": {"name": "plain"}}), "", 0)
+
+
+def _faces(folder, n: int = 60) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(
+        folder / "celeba.npz",
+        images=rng.integers(0, 256, (n, 12, 8, 3), dtype=np.uint8),
+        identities=np.arange(n) % 7,
+        attributes=rng.random((n, 40)) < 0.4,
+    )
+
+
+def _workers(**changes) -> DataSettings:
+    lists = {"worker-1": ["Bald", "Male"], "worker-2": ["Young", "Smiling"]}
+    given = {"styles": dict.fromkeys(lists, "celeba"), "attributes": lists, "views": {}, "dataset": "celeba"}
+    return _settings(**{**given, **changes})
+
+
+def test_a_worker_holds_the_images_with_its_attributes_in_turn(tmp_path):
+    _faces(tmp_path)
+    dealt = partition(_workers(), str(tmp_path), 0)
+    attributes = dealt.sources[0].extra["attributes"]
+    training = set(dealt.train[0].tolist()) | set(dealt.train[1].tolist())
+    for worker, names in enumerate((("Bald", "Male"), ("Young", "Smiling"))):
+        for turn, name in zip(dealt.turns[worker], names, strict=True):
+            assert attributes[turn.numpy(), ATTRIBUTES.index(name)].all()
+            assert not set(turn.tolist()) & set(dealt.test[0].tolist())
+        assert set(dealt.clients[worker].tolist()) == set(torch.cat(dealt.turns[worker]).tolist())
+    assert set(dealt.clients[0].tolist()) & set(dealt.clients[1].tolist()), "attributes are no partition"
+    assert training
+
+
+def test_attributes_that_cannot_be_had_are_refused(tmp_path):
+    _faces(tmp_path)
+    lists = {"worker-1": ["Bold", "Male"], "worker-2": ["Young"]}
+    with pytest.raises(InputError, match="unknown name 'Bold'; did you mean 'Bald'"):
+        partition(_workers(attributes=lists), str(tmp_path), 0)
+    with pytest.raises(InputError, match="has no attributes"):
+        partition(_workers(styles=dict.fromkeys(("worker-1", "worker-2"), "digits-plain")), str(tmp_path), 0)
+
+
+def test_the_engine_takes_one_turn_in_each_round():
+    """Round by round a client trains on, and is weighed by, the part whose turn it is."""
+    images, labels = torch.rand(40, 3, 8, 8), torch.arange(40) % 10
+    turns = ((torch.arange(0, 16), torch.arange(16, 20)), (torch.arange(20, 36), torch.arange(36, 40)))
+    data = ClientData(images, labels, tuple(torch.cat(t) for t in turns), turns=turns)
+    simulation = simulate(FedAvg(objective=objective("classification")), data, rounds=3, batch_size=4)
+    steps = [row["steps"] for row in simulation.history if row["client"] == 0]
+    assert steps == [4, 1, 4]
+    assert simulation.done == simulation.total
+
+
+# ---- Simpson's paradox
+
+
+@pytest.mark.parametrize("reading", ["code", "paper"])
+def test_the_trend_turns_round(reading):
+    points = simpson(3, reading)
+    assert points.shape == (8, 50, 2)
+    assert points.mean(axis=(0, 1)) == pytest.approx([0, 0], abs=1e-9)
+    assert points.std(axis=(0, 1)) == pytest.approx([1, 1])
+    slopes = [np.polyfit(own[:, 0], own[:, 1], 1)[0] for own in points]
+    assert np.polyfit(*points.reshape(-1, 2).T, 1)[0] < 0
+    assert min(slopes) > 0
