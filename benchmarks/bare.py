@@ -42,9 +42,9 @@ class BareFedAvg:
         """All rounds, with every client in each."""
         for round in range(1, self.settings.rounds + 1):
             uploads = [self._train(round, client) for client in range(len(self.data.clients))]
-            total = sum(self.data.sizes)
+            sizes = [len(indices) for indices in self.data.clients]
             for name in self.server:
-                weighted = (u[name] * (n / total) for u, n in zip(uploads, self.data.sizes, strict=True))
+                weighted = (u[name] * (n / sum(sizes)) for u, n in zip(uploads, sizes, strict=True))
                 self.server[name] = torch.stack(list(weighted)).sum(dim=0)
 
     def _train(self, round: int, client: int) -> dict[str, Tensor]:

@@ -35,8 +35,9 @@ def settings(rounds: int = 1) -> TrainingSettings:
 
 def engine(clients: int, images: int, workers: int = 1) -> Simulation:
     """A simulation that is ready to run."""
-    encoder = partial(McMahanCNN, channels=1, image_size=28)
-    objective = checked(Classification, "objective", {}, encoder=encoder, classes=10)
+    images_are = {"channels": 1, "image_size": 28}
+    encoder = partial(McMahanCNN, **images_are)
+    objective = checked(Classification, "objective", {}, encoder=encoder, classes=10, **images_are)
     algorithm = checked(FedAvg, "algorithm", {}, objective=objective)
     return Simulation(algorithm, mnist_like(clients, images), settings(), SEED, workers=workers)
 

@@ -32,25 +32,41 @@ def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str,
     }
 
 
-def _tensor(arrays: Arrays, key: str) -> Tensor:
-    return torch.from_numpy(arrays[key])
+Pair = tuple[Tensor, ...]
+"""Of training and of test images."""
 
 
 def _accuracies(
-    codes: dict[str, tuple[Tensor, Tensor]],
-    targets: tuple[Tensor, Tensor],
-    protocol: str,
-    settings: ProbeSettings,
-    seed: int,
+    cases: dict[str, tuple[Pair, Pair]], protocol: str, settings: ProbeSettings, seed: int
 ) -> dict[str, float]:
-    """Accuracy of one probe per name; codes and targets are (training, test). All codes of a call are equally wide."""
+    """Accuracy of a probe for each case of codes and targets; those of equal size are trained side by side."""
     first = 0 if protocol == "sound" else 1
-    train, test = (torch.stack([code[part] for code in codes.values()]) for part in (first, 1))
-    y, y_test = targets[first], targets[1]
-    classes = int(max(t.max() for t in targets)) + 1
-    labels = (y.expand(len(codes), -1), y_test.expand(len(codes), -1))
-    found = probe_accuracy((train, labels[0]), (test, labels[1]), classes, settings, seed)
-    return dict(zip(codes, found.tolist(), strict=True))
+    found: dict[str, float] = {}
+    for shape in dict.fromkeys(codes[1].shape[1:] for codes, _ in cases.values()):
+        names = [name for name, (codes, _) in cases.items() if codes[1].shape[1:] == shape]
+        train, test = (
+            tuple(torch.stack([pair[part] for pair in (cases[name][n] for name in names)]) for n in (0, 1))
+            for part in (first, 1)
+        )
+        classes = 1 + int(max(t.max() for name in names for t in cases[name][1]))
+        accuracy = probe_accuracy((train[0], train[1]), (test[0], test[1]), classes, settings, seed)
+        found |= dict(zip(names, accuracy.tolist(), strict=True))
+    return found
+
+
+def _shuffled(targets: Pair, seed: int) -> Pair:
+    generator = torch.Generator().manual_seed(random_key(seed, "shuffled targets"))
+    return tuple(t[torch.randperm(len(t), generator=generator)] for t in targets)
+
+
+def _pair(arrays: Arrays, source: str, key: str) -> Pair:
+    return tuple(torch.from_numpy(arrays[f"{source}/{part}/{key}"]) for part in ("train", "test"))
+
+
+def _styles(arrays: Arrays, source: str) -> dict[str, Pair]:
+    """Style features by client."""
+    train, test = _pair(arrays, source, "style")
+    return {f"client-{k + 1}": (train[:, k], test[:, k]) for k in range(train.shape[1])}
 
 
 def label_probe(
@@ -77,23 +93,17 @@ def label_probe(
 def _label_probe(
     arrays: Arrays, protocol: str, settings: ProbeSettings, seed: int, suffix: str
 ) -> Iterator[dict[str, Any]]:
-    targets = _tensor(arrays, "plain/train/label"), _tensor(arrays, "plain/test/label")
+    y = _pair(arrays, "plain", "label")
+    content, styles = _pair(arrays, "plain", "content"), _styles(arrays, "plain")
+    cases = {"": (content, y), "untrained": (_pair(arrays, "plain", "untrained"), y)}
+    cases |= {"shuffled-labels": (content, _shuffled(y, seed)), **{k: (codes, y) for k, codes in styles.items()}}
+    accuracy = _accuracies(cases, protocol, settings, random_key(seed, "label probe"))
     setting = f"probe=linear;features={{}};target=label{suffix}"
-    for kind, control in (("content", ""), ("untrained", "untrained")):
-        codes = {"": (_tensor(arrays, f"plain/train/{kind}"), _tensor(arrays, f"plain/test/{kind}"))}
-        value = _accuracies(codes, targets, protocol, settings, random_key(seed, "label probe"))[""]
-        yield _record(setting.format("content"), protocol, value, control=control)
-    generator = torch.Generator().manual_seed(random_key(seed, "shuffled labels"))
-    shuffled = tuple(t[torch.randperm(len(t), generator=generator)] for t in targets)
-    codes = {"": (_tensor(arrays, "plain/train/content"), _tensor(arrays, "plain/test/content"))}
-    value = _accuracies(codes, shuffled, protocol, settings, random_key(seed, "label probe"))[""]  # type: ignore[arg-type]
-    yield _record(setting.format("content"), protocol, value, control="shuffled-labels")
-    train, test = _tensor(arrays, "plain/train/style"), _tensor(arrays, "plain/test/style")
-    by_client = {str(k): (train[:, k], test[:, k]) for k in range(train.shape[1])}
-    accuracy = _accuracies(by_client, targets, protocol, settings, random_key(seed, "label probe"))
-    yield _record(setting.format("style"), protocol, float(np.mean(list(accuracy.values()))))
-    for k, value in accuracy.items():
-        yield _record(setting.format("style"), protocol, value, client=f"client-{int(k) + 1}")
+    for control in ("", "untrained", "shuffled-labels"):
+        yield _record(setting.format("content"), protocol, accuracy[control], control=control)
+    yield _record(setting.format("style"), protocol, float(np.mean([accuracy[k] for k in styles])))
+    for k in styles:
+        yield _record(setting.format("style"), protocol, accuracy[k], client=k)
 
 
 def identity_probe(
@@ -146,15 +156,13 @@ def client_probe(
 def _client_accuracies(
     arrays: Arrays, source: str, protocol: str, settings: ProbeSettings, seed: int
 ) -> Iterator[tuple[str, str, float]]:
-    targets = tuple(_tensor(arrays, f"{source}/{part}/client") for part in ("train", "test"))
-    generator = torch.Generator().manual_seed(random_key(seed, "shuffled clients"))
-    shuffled = tuple(t[torch.randperm(len(t), generator=generator)] for t in targets)
+    y = _pair(arrays, source, "client")
     for features in ("content", "style"):
-        codes = {"": tuple(_tensor(arrays, f"{source}/{part}/{features}") for part in ("train", "test"))}
+        codes = _pair(arrays, source, features)
         one_number = replace(settings, one_number_each=features == "style")
-        for control, y in (("", targets), ("shuffled-labels", shuffled)):
-            found = _accuracies(codes, y, protocol, one_number, random_key(seed, "client probe"))  # type: ignore[arg-type]
-            yield features, control, found[""]
+        cases = {"": (codes, y), "shuffled-labels": (codes, _shuffled(y, seed))}
+        accuracy = _accuracies(cases, protocol, one_number, random_key(seed, "client probe"))
+        yield from ((features, control, value) for control, value in accuracy.items())
 
 
 def disentanglement(
@@ -166,26 +174,36 @@ def disentanglement(
     images as clients see them. The number is half of
     [I(content; label) - I(style; label)] + [I(style; client) - I(content; client)]:
     1 if content says all about the label and nothing about the client, and style the reverse; 0 if both codes say the
-    same; -1 if they are exchanged. Its four parts are given as well.
+    same; -1 if they are exchanged. Its four parts are given as well. What style says of the label is the mean over the
+    clients' encoders, of the client a number from each of them, as in Fig. 4 and 14.
     """
-    arrays = run.features
+    arrays, seed = run.features, random_key(run.spec.seed, "disentanglement")
     if "pool/test/content" not in arrays:
         return
     settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    said: dict[tuple[str, str], float] = {}
-    for target in ("label", "client"):
-        targets = tuple(_tensor(arrays, f"pool/{part}/{target}") for part in ("train", "test"))
-        chance = float(torch.bincount(targets[1]).max()) / len(targets[1])
-        for features in ("content", "style"):
-            codes = {"": tuple(_tensor(arrays, f"pool/{part}/{features}").flatten(1) for part in ("train", "test"))}
-            seed = random_key(run.spec.seed, "disentanglement")
-            accuracy = _accuracies(codes, targets, "sound", settings, seed)[""]  # type: ignore[arg-type]
-            said[features, target] = (accuracy - chance) / (1 - chance)
+    label, client = (_pair(arrays, "pool", target) for target in ("label", "client"))
+    content, styles = _pair(arrays, "pool", "content"), _styles(arrays, "pool")
+    cases = {"label": (content, label), "client": (content, client), **{k: (c, label) for k, c in styles.items()}}
+    accuracy = _accuracies(cases, "sound", settings, seed)
+    all_styles = {"": (_pair(arrays, "pool", "style"), client)}
+    by_style = _accuracies(all_styles, "sound", replace(settings, one_number_each=True), seed)[""]
+    said = {
+        ("content", "label"): _information(accuracy["label"], label[1]),
+        ("style", "label"): _information(float(np.mean([accuracy[k] for k in styles])), label[1]),
+        ("content", "client"): _information(accuracy["client"], client[1]),
+        ("style", "client"): _information(by_style, client[1]),
+    }
     for (features, target), value in said.items():
         yield _score(f"features={features};target={target}", "information", value)
     by_label = said["content", "label"] - said["style", "label"]
     by_client = said["style", "client"] - said["content", "client"]
     yield _score("", "disentanglement", (by_label + by_client) / 2)
+
+
+def _information(accuracy: float, target: Tensor) -> float:
+    """Accuracy between that of naming the commonest target, 0, and 1."""
+    chance = float(torch.bincount(target).max()) / len(target)
+    return (accuracy - chance) / (1 - chance)
 
 
 def _score(setting: str, metric: str, value: float) -> dict[str, Any]:

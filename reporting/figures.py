@@ -259,6 +259,8 @@ def simpson(variant: str, panels: dict[str, str]) -> Callable[[pd.DataFrame], Fi
 
     def draw(points: pd.DataFrame) -> Figure:
         points = points[points["variant"] == variant].astype({"x": float, "y": float, "client": int})
+        if points.empty:
+            return empty("nothing of this was measured at this scale")
         data = points[points["panel"] == "data"]
         figure, axes = plt.subplots(
             1, len(panels), figsize=(3 * len(panels), 3), squeeze=False, sharex=True, sharey=True

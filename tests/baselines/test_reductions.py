@@ -11,7 +11,7 @@ from baselines.fedavg_ft import FedAvgFT
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
-from federation import ClientData, everything, nothing
+from federation import ClientData, Update, everything, nothing
 from methods.fedstyle import FedStyle
 from tests.digits import data, objective, same, simulate
 
@@ -99,7 +99,10 @@ def test_fedper_without_a_head_is_fedavg():
             model.projector = torch.nn.Identity()
             return model
 
-        draw, loss = SIMCLR.draw, SIMCLR.loss
+        def updates(self):
+            return [Update(everything, SIMCLR.loss)]
+
+        draw = SIMCLR.draw
 
     assert same(
         simulate(FedPer(objective=Headless())).server.tensors, simulate(FedAvg(objective=Headless())).server.tensors

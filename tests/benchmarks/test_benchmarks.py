@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+from benchmarks import gan
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -36,3 +37,15 @@ def test_the_table_is_printed():
     command = [sys.executable, "-m", "benchmarks.engine", "--clients", "2", "--images", "128", "--repeats", "1"]
     said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert len(said.splitlines()) == 4
+
+
+def test_the_bare_gan_takes_the_engines_steps():
+    """One batch: the engine draws latents and noise of several at once, so that only the first is drawn alike."""
+    ours, theirs = gan.engine(2, 32), gan.BareGAN(2, 32)
+    start = dict(ours.template.named_parameters())
+    ours.run()
+    theirs.run()
+    for client, model in enumerate(theirs.models):
+        for name, parameter in model.named_parameters():
+            torch.testing.assert_close(ours.population.storage[name][client], parameter.detach(), rtol=1e-4, atol=1e-5)
+    assert not torch.equal(theirs.models[0].encoder.blocks[0].conv1.weight, start["encoder.blocks.0.conv1.weight"])

@@ -7,6 +7,7 @@ import pytest
 from diptych.catalogue import catalogue
 from diptych.cli import main
 from diptych.study import load_study, merged, names_in, newcomers
+from partitions.celeba import ATTRIBUTES
 from reporting.records import published
 
 SCALES = names_in("scales")
@@ -34,7 +35,7 @@ def test_every_published_cell_has_a_run(paper, table):
         weight = f"lambda={algorithm['lambda']}" if algorithm["name"] == "fedstyle" else ""
         return (*(labels[a] for a in ("dataset", "clients_per_style", "split", "ssl", "method")), weight)
 
-    asked = {place(cell) for cell in paper.cells if cell.table == table}
+    asked = {place(c) for c in paper.cells if c.table == table and c.spec.labels["paper"] == "fedstyle"}
     rows = published("fedstyle", table)
     rows = rows[rows["aggregate"] == "none"] if table != "table4" else rows
     keys = ["dataset", "clients_per_style", "split", "ssl", "method", "setting"]
@@ -43,7 +44,8 @@ def test_every_published_cell_has_a_run(paper, table):
 
 def test_the_papers_settings(paper):
     """Sec. Federated learning settings, Sec. Evaluations, table captions and App. C."""
-    for spec in paper.specs.values():
+    specs = [spec for spec in paper.specs.values() if spec.labels["paper"] == "fedstyle"]
+    for spec in specs:
         assert spec.network == {"name": "resnet18"}
         assert (spec.training.rounds, spec.training.local_epochs, spec.training.batch_size) == (100, 5, 64)
         assert spec.training.optimiser.lr == 0.1
@@ -53,7 +55,7 @@ def test_the_papers_settings(paper):
             assert spec.objective["temperature"] == 0.07
     lambdas = {
         (s.data.dataset, s.data.clients_per_style): s.algorithm["lambda"]
-        for s in paper.specs.values()
+        for s in specs
         if s.run.split("/")[2:4] == ["fedstyle", "default"]
     }
     assert lambdas == {
@@ -64,11 +66,41 @@ def test_the_papers_settings(paper):
         ("adaptiope", 5): 0.1,
         ("digit", 10): 0.5,
     }
-    settings = {s.algorithm["name"]: s.algorithm for s in paper.specs.values() if "/default/" in s.run}
+    settings = {s.algorithm["name"]: s.algorithm for s in specs if "/default/" in s.run}
     assert settings["fedprox"]["mu"] == 0.2
     assert settings["apfl"]["alpha"] == 0.5
     assert settings["ditto"]["mu"] == 2.0
     assert settings["fedstyle"]["style_epochs"] == 10
+
+
+def test_padpafs_settings(paper):
+    """App. B and C, and the code where the paper is silent."""
+    specs = {name: spec for name, spec in paper.specs.items() if name.startswith("padpaf/") and name.endswith("/2011")}
+    for name, spec in specs.items():
+        training, released = spec.training, "/released/" in name
+        assert training.optimiser.name == training.server.optimiser == "adam"
+        assert training.optimiser.betas == training.server.betas == ((0.0, 0.9) if released else (0.5, 0.9))
+        assert training.server.weighting == "uniform"
+        assert training.buffers == "local"
+        slow = spec.data.dataset == "cifar10"
+        assert (training.optimiser.lr, training.server.lr) == ((3e-4, 3e-3) if slow else (1e-3, 1e-2))
+        assert spec.objective.get("discriminator_steps", 3) == (3 if spec.data.dataset == "mnist" else 5)
+    mnist = specs["padpaf/mnist_eight-clients/padpaf/default/2011"]
+    assert (mnist.training.rounds, mnist.training.local_epochs, mnist.training.lr_decay) == (120, 0.5, 0.99)
+    assert (mnist.network["width"], mnist.objective["latent"]) == (64, 128)
+    assert len(mnist.data.styles) == 8
+    conditional = specs["padpaf/mnist_eight-clients/padpaf/conditional/2011"]
+    assert conditional.data.classes_per_client == 0.5
+    assert conditional.objective["conditional"]
+    new = specs["padpaf/mnist_new-clients/padpaf/conditional/2011"]
+    assert new.start == conditional.run
+    assert (list(new.data.styles), new.training.rounds, new.snapshots) == (["affine", "solarize", "erase"], 25, [0, 1])
+    celeba = specs["padpaf/celeba_ten-workers/padpaf/default/2011"]
+    assert sorted(a for names in celeba.data.attributes.values() for a in names) == sorted(ATTRIBUTES)
+    assert (celeba.training.rounds, celeba.training.local_epochs, celeba.training.lr_decay) == (200, 2, 0.98)
+    assert specs["padpaf/cifar10_ten-clients/padpaf/default/2011"].objective["style_network"] == {"width": 32}
+    for method in ("ditto", "ditto-fedprox"):
+        assert specs[f"padpaf/mnist_eight-clients/{method}/default/2011"].algorithm["mu"] == 1.0
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -94,18 +126,23 @@ def test_every_seed_runs_everything(scale):
 @pytest.mark.parametrize("scale", [s for s in SCALES if s != "paper"])
 def test_what_is_not_run_has_a_reason(scale):
     study, paper = load_study(scale), load_study("paper")
-    for experiment in paper.papers["fedstyle"].experiments.values():
-        for dataset in experiment.axes["dataset"]:
-            if study.why_left_out({"dataset": dataset}) is None:
-                assert dataset == "digit"
+    for name in study.papers:
+        for experiment in paper.papers[name].experiments.values():
+            for dataset in experiment.axes["dataset"]:
+                if study.why_left_out({"dataset": dataset}) is None:
+                    assert dataset in ("digit", "mnist")
 
 
 def test_stand_ins_are_known():
-    cells = load_study("digits").cells
+    cells = [cell for cell in load_study("digits").cells if cell.spec.labels["paper"] == "fedstyle"]
     assert all(cell.stand_ins == {"mnist", "svhn", "usps"} for cell in cells)
     assert {cell.stand_ins for cell in load_study("reference").cells} == {frozenset({"svhn"})}
     assert {cell.stand_ins for cell in load_study("reduced").cells} == {frozenset()}
     assert "svhn is played by mnist-m" in load_study("reference").about("fedstyle")
+    assert "Stand-ins" not in load_study("reference-padpaf").about("padpaf")
+    about = load_study("digits").about("padpaf")
+    assert "brightness, color-inversion, gaussian-blur" in about
+    assert about.count("are played by digits-plain") == 1
 
 
 def test_nobody_is_a_newcomer_yet():

@@ -13,17 +13,17 @@ import yaml
 
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
-from common.spec import DataSettings, OptimiserSettings, ServerSettings, Spec, TrainingSettings
+from common.spec import DataSettings, OptimiserSettings, SampleSettings, ServerSettings, Spec, TrainingSettings
 from diptych import study
 from diptych.assembly import algorithm_class
 from diptych.cli import _parser
-from diptych.study import Experiment, Figure, Layout, Paper, Rule, Scale
+from diptych.study import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
 from diptych.workflow import SETTINGS
 from evaluation import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
 from objectives.augmentation import AugmentationSettings
-from partitions import PARTITIONS, SOURCES
+from partitions import PARTITIONS, SOURCES, VIEWS
 from partitions.published import TORCHVISION
 from tests.checkout import Checkout
 
@@ -125,12 +125,13 @@ def test_every_setting_is_documented():
     told = set(re.findall(r"`([\w-]+)`", (ROOT / "docs" / "settings.md").read_text()))
     algorithms = {name: algorithm_class(name) for name in algorithm_modules()}
     specification = (Spec, DataSettings, TrainingSettings, OptimiserSettings, ServerSettings, AugmentationSettings)
-    configuration = (Paper, Scale, Rule, Experiment, Layout, Figure)
+    configuration = (Paper, Scale, Rule, Experiment, Layout, Figure, JudgeSettings, SampleSettings)
     known = set().union(*map(_fields, (*specification, *configuration, *OBJECTIVES.values(), *algorithms.values())))
     known |= {*algorithms, *OBJECTIVES, *ENCODERS, *PARTITIONS, *EVALUATIONS, *SETTINGS}
-    for function in (*ENCODERS.values(), *PARTITIONS.values(), *EVALUATIONS.values()):
+    for function in (*ENCODERS.values(), *PARTITIONS.values(), *EVALUATIONS.values(), *VIEWS.values()):
         known |= set(inspect.signature(function).parameters)
     given = {"encoder", "classes", "objective", "channels", "image_size", "labels", "clients", "rng", "run"}
+    given |= {"x", "size", "generator"}  # of a view
     assert known - given <= told
 
 

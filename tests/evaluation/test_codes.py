@@ -45,7 +45,7 @@ def _run(folder, arrays, dataset: str = "mnist") -> RunFolder:
 
 
 def _number(run: RunFolder) -> float:
-    (value,) = (r["value"] for r in disentanglement(run) if r["metric"] == "disentanglement")
+    (value,) = (r["value"] for r in disentanglement(run, epochs=8) if r["metric"] == "disentanglement")
     return value
 
 
@@ -64,7 +64,7 @@ def test_one_number_for_disentanglement(content, style, expected, tmp_path):
 
 
 def test_the_label_probe_tells_content_from_style(tmp_path):
-    records = list(label_probe(_run(tmp_path, _codes("label", "client"))))
+    records = list(label_probe(_run(tmp_path, _codes("label", "client")), epochs=8))
     by = {(r["setting"], r["protocol"], r.get("control", ""), r.get("client", "")): r["value"] for r in records}
     for protocol in ("published", "sound"):
         content, style = (f"probe=linear;features={f};target=label" for f in ("content", "style"))
@@ -77,14 +77,14 @@ def test_the_label_probe_tells_content_from_style(tmp_path):
 
 def test_the_published_protocol_rewards_memory_and_the_sound_one_does_not(tmp_path):
     """More features than images: fitted and scored on the same, a probe of noise is right."""
-    records = list(label_probe(_run(tmp_path, _codes("nothing", "client", memorised=True))))
+    records = list(label_probe(_run(tmp_path, _codes("nothing", "client", memorised=True)), epochs=25))
     content = {r["protocol"]: r["value"] for r in records if "content" in r["setting"] and not r.get("control")}
     assert content["published"] > 0.9
     assert content["sound"] < 0.45
 
 
 def test_the_client_probe_sees_all_clients_style_codes(tmp_path):
-    records = list(client_probe(_run(tmp_path, _codes("label", "client"))))
+    records = list(client_probe(_run(tmp_path, _codes("label", "client")), epochs=15))
     value = {(r["setting"], r["protocol"], r["role"], r["control"]): r["value"] for r in records}
     for role in ("generated", "real"):
         for protocol in ("published", "sound"):

@@ -1,15 +1,21 @@
 """Figures: drawn in every format, from what there is, always the same."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
+from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
 from reporting import figures
 from reporting.figures import FIGURES, FORMATS, write_figure
+from reporting.mosaics import mosaic
 
+CONFIG = yaml.safe_load((ROOT / "config" / "papers" / "padpaf.yaml").read_text())
 COUNTS = ["ssl", "split", "client", "style", "class", "images"]
 POINTS = ["ssl", "split", "silhouette", "client", "style", "x", "y"]
 
@@ -61,8 +67,56 @@ def _records() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _data(name: str) -> pd.DataFrame:
+def _simpson() -> pd.DataFrame:
+    """A line and a cloud of two clients in every panel."""
+    rows = [
+        {"variant": variant, "panel": panel, "client": client, "x": x, "y": client - x}
+        for variant in ("", "cluttered")
+        for panel in ("data", "generated", "single regression", "private biases")
+        for client in (1, 2)
+        for x in (0.0, 1.0)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _images() -> dict[str, np.ndarray]:
+    """Everything that `diptych extract samples` can find, of nine clients of each model."""
+    rng, arrays = np.random.default_rng(0), {}
+
+    def pictures(*shape: int) -> np.ndarray:
+        return rng.integers(0, 256, (*shape, 3, 4, 4), dtype=np.uint8)
+
+    for model in ("padpaf/default", "padpaf/conditional", "padpaf/vae", "ditto/default", "ditto-fedprox/default"):
+        for k in range(9):
+            arrays |= {f"{model}/client/{k}/style": np.array(f"style {k}"), f"{model}/client/{k}/real": pictures(20)}
+            for layout in ("style-by-row", "content-by-row", "both"):
+                arrays[f"{model}/grid/{k}/{layout}"] = pictures(2, 3)
+                arrays[f"{model}/after-1/grid/{k}/{layout}"] = pictures(2, 3)
+        arrays |= {f"{model}/restyle/{key}": pictures(2, 32) for key in ("source", "reconstructed", "restyled")}
+        arrays |= {f"{model}/restyle/clients": np.array([[0, 0], [0, 3]]), f"{model}/restyle/test": pictures(16)}
+        arrays[f"{model}/restyle/test-restyled"] = pictures(9, 16)
+    return arrays
+
+
+def _data(name: str) -> Any:
+    if name.startswith("padpaf-"):
+        kind = CONFIG["figures"][name.removeprefix("padpaf-")].get("data", "records")
+        return {"points": _simpson, "samples": _images, "records": _probes}[kind]()
     return {"fedstyle-figure4": _points, "fedstyle-figure5": _counts}.get(name, _records)()
+
+
+def _probes() -> pd.DataFrame:
+    """Probes of content and style, at the end and after two rounds, on each of PaDPaF's data sets."""
+    rows = []
+    for dataset, target in (("mnist", "label"), ("cifar10", "label"), ("mnist", "client"), ("celeba", "identity")):
+        for features, value in (("content", 0.9), ("style", 0.4)):
+            for suffix in ("", ";round=5", ";round=10") if target == "label" else ("",):
+                setting = f"probe=linear;features={features};target={target}{suffix}"
+                given = {"paper": "padpaf", "dataset": dataset, "method": "padpaf", "metric": "accuracy"}
+                rows.append(
+                    dict.fromkeys(COLUMNS, "") | given | {"setting": setting, "protocol": "published", "value": value}
+                )
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -78,7 +132,8 @@ def test_a_figure_is_the_same_bytes_every_time(name, tmp_path):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_of_nothing_says_so(name, tmp_path):
-    empty = _data(name).iloc[:0]
+    full = _data(name)
+    empty = {} if isinstance(full, dict) else full.iloc[:0]
     if name == "fedstyle-figure-lambda":  # the paper's curves are there in any case
         return
     figure = FIGURES[name](empty)
@@ -110,3 +165,41 @@ def test_a_format_that_there_is_not(tmp_path):
     with pytest.raises(InputError, match="unknown format 'gif'; allowed: png, pdf, svg"):
         write_figure("fedstyle-figure5", _counts(), "", [tmp_path / "figure.png", tmp_path / "figure.gif"])
     assert not list(tmp_path.iterdir())
+
+
+# ---- PaDPaF's
+
+
+def test_a_mosaic_has_its_images_where_they_belong():
+    grid = np.arange(2 * 3, dtype=np.uint8).reshape(2, 3, 1, 1, 1) * np.ones((1, 1, 3, 4, 5), dtype=np.uint8)
+    picture = mosaic(grid)
+    assert picture.shape == (2 * 5, 3 * 6, 3)
+    assert picture[7, 14].tolist() == [5, 5, 5], "second row, third column"
+    assert picture[4, 0].tolist() == [255, 255, 255], "a white line between"
+
+
+def test_grids_show_every_client_once_for_each_layout():
+    figure = FIGURES["padpaf-figure13"](_images())
+    titles = [axis.get_title() for axis in figure.axes if axis.images]
+    assert len(titles) == 27
+    assert sum(title.startswith("4: style 3") for title in titles) == 3
+    plt.close(figure)
+    workers = FIGURES["padpaf-figure21"](_images())
+    assert {axis.get_title().split(":")[0] for axis in workers.axes if axis.images} == {"7", "8", "9"}
+    plt.close(workers)
+
+
+def test_restyling_shows_the_last_pair_of_different_clients():
+    figure = FIGURES["padpaf-figure15"](_images())
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles[:3] == ["without labels, 1: style 0", "reconstructed", "as 4: style 3"]
+    assert titles[3].startswith("conditional")
+    plt.close(figure)
+
+
+def test_probes_show_the_printed_numbers_and_the_rounds():
+    figure = FIGURES["padpaf-figure4"](_probes())
+    bars, curves = figure.axes
+    assert any(line.get_ydata()[0] == pytest.approx(0.981) for line in bars.lines)
+    assert sorted({x for line in curves.lines for x in line.get_xdata()}) == [5, 10]
+    plt.close(figure)

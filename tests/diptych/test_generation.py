@@ -1,0 +1,141 @@
+"""What a generative run leaves: the same whenever it is taken, of the right models, in the right places."""
+
+import numpy as np
+import pytest
+import torch
+
+from common.errors import InputError
+from common.run_folder import RunFolder
+from common.spec import Spec
+from diptych.assembly import build_algorithm
+from diptych.generation import Sampler
+from diptych.simpson import _lines, private_biases, router
+from diptych.training import train
+from federation import ClientData, Simulation
+from networks.spectral import settle
+from partitions import partition
+from partitions.simpson import simpson
+
+
+def _spec(**changes) -> Spec:
+    given = {
+        "run": "padpaf/c/padpaf/conditional/3",
+        "scale": "tiny",
+        "seed": 3,
+        "data": {
+            "dataset": "mnist",
+            "styles": dict.fromkeys(("plain", "color-inversion"), "digits-plain[::6]"),
+            "views": {"color-inversion": {"name": "color-inversion"}},
+            "pool": "together",
+            "classes_per_client": 0.5,
+            "image_size": 8,
+        },
+        "network": {"name": "sn-resnet", "width": 4},
+        "objective": {"name": "gan", "latent": 8, "width": 4, "conditional": True},
+        "algorithm": {"name": "padpaf"},
+        "training": {"rounds": 2, "batch_size": 16, "buffers": "local"},
+        "samples": {"images": 24, "probed": 20},
+    }
+    return Spec(**{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def trained():
+    spec = _spec()
+    dealt = partition(spec.data, "", spec.seed)
+    data = ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views)
+    simulation = Simulation(build_algorithm(spec, 10), data, spec.training, spec.seed)
+    simulation.run()
+    return simulation, dealt, spec
+
+
+def test_taking_samples_changes_nothing_and_gives_the_same_again(trained):
+    simulation, dealt, spec = trained
+    before = {name: rows.clone() for name, rows in simulation.population.storage.items()}
+    once, again = (
+        {**(sampler := Sampler(simulation, dealt, spec.samples)).samples(), **sampler.features()} for _ in range(2)
+    )
+    assert once.keys() == again.keys()
+    assert all(np.array_equal(once[key], again[key]) for key in once)
+    assert all(torch.equal(rows, before[name]) for name, rows in simulation.population.storage.items())
+
+
+def test_every_client_is_shown_by_its_own_model_and_its_own_view(trained):
+    simulation, dealt, spec = trained
+    arrays = Sampler(simulation, dealt, spec.samples).samples()
+    plain, inverted = (arrays[f"client/{k}/real"].mean() for k in (0, 1))
+    assert plain < 100 < 155 < inverted
+    assert not np.array_equal(arrays["grid/0/both"], arrays["grid/1/both"])
+    assert not np.array_equal(arrays["client/0/generated"], arrays["client/0/generated/generator=global"])
+    for k in (0, 1):
+        seen = set(dealt.labels[dealt.clients[k]].tolist())
+        assert set(arrays[f"client/{k}/generated/labels"].tolist()) <= seen
+        assert set(arrays[f"client/{k}/unseen/labels"].tolist()) == set(range(10)) - seen
+        assert len(arrays[f"client/{k}/generated"]) == 24
+        assert not set(arrays[f"client/{k}/real/labels"].tolist()) - seen
+
+
+def test_features_are_those_of_the_shared_and_of_each_clients_own_encoder(trained):
+    simulation, dealt, spec = trained
+    sampler = Sampler(simulation, dealt, spec.samples)
+    arrays = sampler.features()
+    assert arrays["pool/test/style"].shape == (20, 2, 4)
+    assert arrays["plain/test/content"].shape == (20, 4)
+    assert not np.allclose(arrays["plain/test/style"][:, 0], arrays["plain/test/style"][:, 1])
+    member = simulation.shared_model()
+
+    settle(member)
+    chosen = sampler._some(torch.cat(dealt.test).unique(), 20, "plain test")
+    expected = member.encoder.eval()(2 * sampler._plain(chosen) - 1)
+    np.testing.assert_allclose(arrays["plain/test/content"], expected.detach().numpy(), atol=1e-5)
+    assert np.array_equal(arrays["plain/test/label"], dealt.labels[chosen].numpy())
+
+
+def test_a_run_goes_on_from_another_ones_shared_tensors(tmp_path):
+    first = tmp_path / "padpaf/c/padpaf/conditional/3"
+    train(_spec(), first, "")
+    new = _spec(run="padpaf/n/padpaf/conditional/3", start="padpaf/c/padpaf/conditional/3", snapshots=[0, 1])
+    folder = tmp_path / "padpaf/n/padpaf/conditional/3"
+    assert train(new, folder, "") == "ok"
+    run, old = RunFolder(folder), RunFolder(first)
+    assert run.snapshots == [0, 1]
+    plain = "plain/test/content"
+    np.testing.assert_allclose(run.after(0)[plain], old.features[plain], atol=1e-5)
+    assert not np.allclose(run.after(1)[plain], old.features[plain], atol=1e-5)
+    with pytest.raises(InputError, match="start: run 'padpaf/x' has left no model"):
+        train(_spec(run="padpaf/n/padpaf/conditional/3", start="padpaf/x"), folder, "")
+    other = _spec(
+        run="padpaf/o/padpaf/wide/3", start="padpaf/c/padpaf/conditional/3", network={"name": "sn-resnet", "width": 8}
+    )
+    with pytest.raises(InputError, match="shares other tensors"):
+        train(other, tmp_path / "padpaf/o/padpaf/wide/3", "")
+
+
+def test_pooling_clients_with_views_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be pooled"):
+        train(_spec(algorithm={"name": "centralized"}), tmp_path, "")
+
+
+# ---- Simpson's paradox
+
+
+def test_the_federated_weight_finds_every_clients_trend():
+    points = simpson(1)
+    slope, biases = private_biases(points, 1)
+    centred = points - points.mean(axis=1, keepdims=True)
+    within = (centred[..., 0] * centred[..., 1]).sum() / (centred[..., 0] ** 2).sum()
+    assert slope == pytest.approx(within, abs=0.05)
+    np.testing.assert_allclose(biases, (points[..., 1] - slope * points[..., 0]).mean(axis=1), atol=0.05)
+
+
+def test_a_router_needs_the_target_to_be_nearly_right():
+    """App. C.1's error is that of a router that is given y; without it, x says little of the client."""
+    points = simpson(1)
+    everyone = points.reshape(-1, 2)
+    slope, biases = private_biases(points, 1)
+    said = slope * everyone[:, :1] + biases
+    with_target, without = (router(everyone, said, 1, sees_target=sees) for sees in (True, False))
+    assert with_target < 0.02
+    assert without > 5 * with_target
+    line = _lines("", "private biases", points, slope, biases)
+    assert len(line) == 16
