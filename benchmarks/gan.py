@@ -47,7 +47,7 @@ def data(clients: int, images: int) -> ClientData:
 def algorithm() -> Any:
     """PaDPaF on its GAN."""
     images = {"channels": 3, "image_size": 16}
-    encoder = partial(SNResNet, **images, width=16)
+    encoder = partial(SNResNet, channels=3, image_size=16, width=16)
     objective = checked(GAN, "objective", {"latent": 32, "width": 16}, encoder=encoder, classes=10, **images)
     return checked(algorithm_class("padpaf"), "algorithm", {}, objective=objective)
 

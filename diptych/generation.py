@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,9 +72,9 @@ class Sampler:
     @torch.no_grad()
     def generated(self, model: Any, z_c: Tensor, z_s: Tensor, y: Tensor, noise: tuple[Tensor, ...]) -> Tensor:
         """Images in [0, 1]."""
-        one_hot = self.objective.one_hot(y)
-        tensors = (None if t is None else t.to(self.device) for t in (z_c, z_s, one_hot))
-        return self.objective.generate(model, *cast(Any, tensors), tuple(part.to(self.device) for part in noise))
+        one_hot = self.objective.one_hot(y.to(self.device))
+        latents = z_c.to(self.device), z_s.to(self.device)
+        return self.objective.generate(model, *latents, one_hot, tuple(part.to(self.device) for part in noise))
 
     def seen(self, client: int, indices: Tensor, purpose: str) -> Tensor:
         """Images as a client sees them, in [0, 1]."""
@@ -189,7 +189,8 @@ class Sampler:
 
         `content` (images, d) are the shared φ^c's, `style` (images, clients, d) those of every client's own φ^s.
         """
-        probed, arrays = self.settings.probed, {}
+        arrays: Arrays = {}
+        probed = self.settings.probed
         everyone = {"train": torch.cat(self.dealt.train).unique(), "test": torch.cat(self.dealt.test).unique()}
         for part, indices in everyone.items():
             chosen = self._some(indices, probed, f"plain {part}")
@@ -203,13 +204,14 @@ class Sampler:
             owners = np.repeat(np.arange(len(self.clients)), [len(chosen) for chosen in chosen_of])
             arrays |= self._coded(f"pool/{part}", x, labels) | {f"pool/{part}/client": owners}
         for part in ("train", "test"):
-            images, labels = [], []
+            images: list[Tensor] = []
+            asked: list[Tensor] = []
             for k in self.clients:
                 draw = self.generator("pool generated", part, k)
                 classes = self.classes_of(k)
-                labels.append(classes[torch.randint(len(classes), (share,), generator=draw)])
-                images += list(self.images(self.own[k], labels[-1], draw))
-            arrays |= self._coded(f"generated/{part}", torch.cat(images), torch.cat(labels))
+                asked.append(classes[torch.randint(len(classes), (share,), generator=draw)])
+                images += list(self.images(self.own[k], asked[-1], draw))
+            arrays |= self._coded(f"generated/{part}", torch.cat(images), torch.cat(asked))
             arrays[f"generated/{part}/client"] = np.repeat(np.arange(len(self.clients)), share)
         return arrays
 

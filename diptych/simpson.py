@@ -16,6 +16,7 @@ from common.optimisers import State, step
 from common.provenance import provenance
 from common.records import COLUMNS
 from common.run_folder import write_csv
+from common.settings import checked
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.assembly import algorithm_class
 from federation import ClientData, Simulation
@@ -38,7 +39,9 @@ def _run(method: str, objective: Any, points: np.ndarray, seed: int, settings: T
     everyone = torch.from_numpy(points.reshape(-1, 2)).float()
     indices = tuple(torch.arange(k * n, (k + 1) * n) for k in range(clients))
     data = ClientData(everyone, torch.arange(clients).repeat_interleave(n), indices)
-    simulation = Simulation(algorithm_class(method)(objective=objective), data, settings, seed)
+    simulation = Simulation(
+        checked(algorithm_class(method), "algorithm", {}, objective=objective), data, settings, seed
+    )
     simulation.run()
     return simulation
 

@@ -43,7 +43,8 @@ class JudgeNetwork(nn.Module):
 
 def fit(network: JudgeNetwork, batches: Batches, lr: float = 2e-3) -> None:
     """Train on both questions at once, by Adam."""
-    parameters, state = list(network.parameters()), State()
+    parameters: list[Tensor] = list(network.parameters())
+    state = State()
     for x, label, client in batches:
         _, says_label, says_client = network.train()(x)
         loss = F.cross_entropy(says_label, label) + F.cross_entropy(says_client, client)

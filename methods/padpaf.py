@@ -98,7 +98,7 @@ class Restyling:
             x_i = self.sample(m, self.latents(batch), self.latents(batch), y_fake)  # lines 5 and 6
             loss = self.loss(m, i, x_i, y_fake)
             for module, state in ((modules[0], states[0]), (modules[1 + i], states[1 + i])):
-                leaves = list(module.parameters())
+                leaves: list[Tensor] = list(module.parameters())
                 gradients = list(torch.autograd.grad(loss, leaves, retain_graph=True))
                 step(adam, leaves, gradients, state, 0.95 ** (50 * t // steps))
         for module in modules:
@@ -108,8 +108,8 @@ class Restyling:
     def loss(self, m: Any, i: int, x: Tensor, y: Tensor | None) -> Tensor:
         """Lines 7-9: the Barlow Twins loss between content features of an image and of its reconstruction."""
         again = self.sample(m, *self.codes(m, i, x), y)
-        views = (m.projector(m.encoder(image)) for image in (x, again))
-        return barlow_twins(*views, self.objective.off_diagonal)
+        before, after = (m.projector(m.encoder(image)) for image in (x, again))
+        return barlow_twins(before, after, self.objective.off_diagonal)
 
     def codes(self, m: Any, i: int, x: Tensor) -> tuple[Tensor, Tensor]:
         """Line 7: z^c and z^s from the features of x."""

@@ -90,5 +90,5 @@ class BetaVAE(Generative):
 
     def _twins(self, part: Any, of: Posterior, image: Tensor) -> Tensor:
         """The Barlow Twins loss between a code and that of an image made with it."""
-        views = (part.projector(torch.cat(code, dim=1)) for code in (of, posterior(part, image)))
-        return barlow_twins(*views, self.off_diagonal)
+        ours, theirs = (part.projector(torch.cat(code, dim=1)) for code in (of, posterior(part, image)))
+        return barlow_twins(ours, theirs, self.off_diagonal)

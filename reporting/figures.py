@@ -276,7 +276,10 @@ def simpson(variant: str, panels: dict[str, str]) -> Callable[[pd.DataFrame], Fi
             )  # fmt: skip
             for client, ends in shown.groupby("client") if lines else ():
                 axis.plot(
-                    ends["x"], ends["y"], color="0.2" if "single" in panel else colours[int(client) - 1], linewidth=2
+                    ends["x"],
+                    ends["y"],
+                    color="0.2" if "single" in panel else colours[int(str(client)) - 1],
+                    linewidth=2,
                 )
             axis.set_title(title, fontsize=9)
         figure.tight_layout()

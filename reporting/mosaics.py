@@ -36,20 +36,24 @@ def clients_of(arrays: Arrays, prefix: str) -> list[int]:
     return sorted({int(key[len(start) :].split("/")[0]) for key in arrays if key.startswith(start)})
 
 
-def _panels(pictures: Sequence[Sequence[tuple[str, np.ndarray | None]]], size: float = 2.0) -> Figure:
+def _panels(pictures: Sequence[Sequence[tuple[str, np.ndarray]]], size: float = 2.0) -> Figure:
     """Pictures with titles, in rows and columns."""
-    rows, columns = len(pictures), max(len(row) for row in pictures)
-    largest = max((p.shape[0] / p.shape[1] for row in pictures for _, p in row if p is not None), default=1.0)
+    columns = max(len(row) for row in pictures)
+    heights = [size * max(p.shape[0] / p.shape[1] for _, p in row) + 0.4 for row in pictures]
     figure, axes = plt.subplots(
-        rows, columns, figsize=(size * columns, rows * (size * largest + 0.35)), squeeze=False, layout="constrained"
+        len(pictures),
+        columns,
+        figsize=(size * columns, sum(heights)),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
     )
     for axis in axes.flat:
         axis.axis("off")
     for n, row in enumerate(pictures):
         for axis, (title, picture) in zip(axes[n], row, strict=False):
             axis.set_title(title, fontsize=7)
-            if picture is not None:
-                axis.imshow(picture, interpolation="nearest")
+            axis.imshow(picture, interpolation="nearest")
     return figure
 
 
