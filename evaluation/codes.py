@@ -12,6 +12,7 @@ from torch import Tensor
 from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.probe import ProbeSettings, probe_accuracy
+from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
 PROTOCOLS = ("published", "sound")
@@ -19,17 +20,7 @@ PROTOCOLS = ("published", "sound")
 
 
 def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str, Any]:
-    return {
-        "kind": "result",
-        "style": "all",
-        "setting": setting,
-        "protocol": protocol,
-        "metric": "accuracy",
-        "unit": "fraction",
-        "aggregate": "none",
-        "value": value,
-        **more,
-    }
+    return result("accuracy", "fraction", value, setting=setting, protocol=protocol, **more)
 
 
 Pair = tuple[Tensor, ...]
@@ -194,25 +185,13 @@ def disentanglement(
         ("style", "client"): _information(by_style, client[1]),
     }
     for (features, target), value in said.items():
-        yield _score(f"features={features};target={target}", "information", value)
+        yield result("information", "score", value, setting=f"features={features};target={target}")
     by_label = said["content", "label"] - said["style", "label"]
     by_client = said["style", "client"] - said["content", "client"]
-    yield _score("", "disentanglement", (by_label + by_client) / 2)
+    yield result("disentanglement", "score", (by_label + by_client) / 2, setting="")
 
 
 def _information(accuracy: float, target: Tensor) -> float:
     """Accuracy between that of naming the commonest target, 0, and 1."""
     chance = float(torch.bincount(target).max()) / len(target)
     return (accuracy - chance) / (1 - chance)
-
-
-def _score(setting: str, metric: str, value: float) -> dict[str, Any]:
-    return {
-        "kind": "result",
-        "style": "all",
-        "setting": setting,
-        "metric": metric,
-        "unit": "score",
-        "aggregate": "none",
-        "value": value,
-    }

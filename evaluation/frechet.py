@@ -15,10 +15,14 @@ from common.files import data_root
 from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.judge import load
+from evaluation.rows import result
 
 INCEPTION = "pt_inception-2015-12-05-6726825d.pth"
 """pytorch-fid's weights, looked for below the data root before they are downloaded."""
 Extract = Callable[[np.ndarray], np.ndarray]
+Arrays = dict[str, np.ndarray]
+Images = dict[int, np.ndarray]
+"""Images by client, (n, channels, size, size) bytes each."""
 Gaussian = tuple[np.ndarray, np.ndarray]
 """Mean (d,) and covariance (d, d)."""
 
@@ -105,7 +109,7 @@ def fid(
 
     As in PaDPaF's code, images come from the client's own complete model with batch norm in training mode; `bn=eval`
     takes the statistics of 40 batches instead, and `generator=global` the server's generator with the client's style.
-    After a snapshot the same is measured as `phase=new-clients;rounds=...` if the run started from another one.
+    A run that started from another one is measured after each snapshot and at the end, as `phase=new-clients`.
 
     Controls beside each: `floor`, the client's held-out images; `copy`, its training images themselves; `noise`,
     uniform noise; `other-client`, the training images of the next client.
@@ -114,75 +118,61 @@ def fid(
         return
     for name in extractors:
         extract, sha = extractor(name, run)
-        yield from _distances(run, name, extract, sha, images, run.samples, "")
-        if run.spec.start:
-            for round in run.snapshots:
-                yield from _adaptation(_distances(run, name, extract, sha, images, run.after(round), ""), round)
-            last = _distances(run, name, extract, sha, images, run.samples, "")
-            yield from _adaptation(last, run.spec.training.rounds)
+        what = f"{name}-{sha[:8]}"
+        if not run.spec.start:
+            yield from _distances(what, extract, run.samples, _shown(run, run.samples), images)
+            continue
+        moments = {round: run.after(round) for round in run.snapshots} | {run.spec.training.rounds: run.samples}
+        for round, arrays in moments.items():
+            generated = _of_clients(arrays, "generated")
+            shown = {(f"phase=new-clients;rounds={round}", ""): generated}
+            yield from _distances(what, extract, arrays, shown, images)
 
 
-def _adaptation(records: Iterator[dict[str, Any]], round: int) -> Iterator[dict[str, Any]]:
-    for record in records:
-        if not record["control"] and not record["setting"]:
-            yield record | {"setting": f"phase=new-clients;rounds={round}"}
-
-
-def clients_of(arrays: dict[str, np.ndarray]) -> list[int]:
+def clients_of(arrays: Arrays) -> list[int]:
     """The clients that have left arrays."""
     return sorted({int(key.split("/")[1]) for key in arrays if key.startswith("client/")})
 
 
-def _distances(
-    run: RunFolder, name: str, extract: Extract, sha: str, count: int, arrays: dict[str, np.ndarray], setting: str
-) -> Iterator[dict[str, Any]]:
-    clients = clients_of(arrays)
-    real = {k: arrays[f"client/{k}/real"][:count] for k in clients}
-    references = {k: gaussian(extract(images), f"client {k}'s reference") for k, images in real.items()}
-    shown = _shown(run, arrays, clients, real, count)
-    for (setting_of, control), of_client in shown.items():
-        values = []
-        for k, images in of_client.items():
-            made = references[k] if control == "copy" else gaussian(extract(images), f"client {k}'s {control or 'set'}")
-            values.append(frechet_distance(made, references[k]))
-            metric = f"fid:{name}-{sha[:8]}:{len(images)}-{control or 'generated'}:{len(real[k])}-train"
-            yield _record(metric, str(arrays[f"client/{k}/style"]), f"client-{k + 1}", "none", values[-1]) | {
-                "setting": setting_of,
-                "control": control,
-            }
-        sizes = {len(images) for images in of_client.values()}, {len(real[k]) for k in of_client}
-        counts = ["-".join(map(str, sorted({min(s), max(s)}))) for s in sizes]
-        metric = f"fid:{name}-{sha[:8]}:{counts[0]}-{control or 'generated'}:{counts[1]}-train"
-        yield _record(metric, "all", "all", "mean", float(np.mean(values))) | {
-            "setting": setting_of,
-            "control": control,
-        }
+def _of_clients(arrays: Arrays, key: str) -> Images:
+    return {k: arrays[f"client/{k}/{key}"] for k in clients_of(arrays) if f"client/{k}/{key}" in arrays}
 
 
-def _shown(
-    run: RunFolder, arrays: dict[str, np.ndarray], clients: list[int], real: dict[int, np.ndarray], count: int
-) -> dict[tuple[str, str], dict[int, np.ndarray]]:
+def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
     """(setting, control) -> client -> the images whose distance is taken."""
-    rng = np.random.default_rng(random_key(run.spec.seed, "noise"))
-    found: dict[tuple[str, str], dict[int, np.ndarray]] = {}
-    for variant in ("", "bn=eval", "generator=global"):
-        key = f"generated/{variant}" if variant else "generated"
-        if f"client/{clients[0]}/{key}" in arrays:
-            found[variant, ""] = {k: arrays[f"client/{k}/{key}"][:count] for k in clients}
-    found["", "floor"] = {k: arrays[f"client/{k}/held-out"][:count] for k in clients}
-    found["", "copy"] = real
-    found["", "noise"] = {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()}
-    found["", "other-client"] = {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)}
-    return found
-
-
-def _record(metric: str, style: str, client: str, aggregate: str, value: float) -> dict[str, Any]:
-    return {
-        "kind": "result",
-        "style": style,
-        "client": client,
-        "metric": metric,
-        "unit": "score",
-        "aggregate": aggregate,
-        "value": value,
+    real, rng = _of_clients(arrays, "real"), np.random.default_rng(random_key(run.spec.seed, "noise"))
+    clients = list(real)
+    found = {
+        ("", ""): _of_clients(arrays, "generated"),
+        ("bn=eval", ""): _of_clients(arrays, "generated/bn=eval"),
+        ("generator=global", ""): _of_clients(arrays, "generated/generator=global"),
+        ("", "floor"): _of_clients(arrays, "held-out"),
+        ("", "copy"): real,
+        ("", "noise"): {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()},
+        ("", "other-client"): {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)},
     }
+    return {case: images for case, images in found.items() if images}
+
+
+def _distances(
+    what: str, extract: Extract, arrays: Arrays, shown: dict[tuple[str, str], Images], count: int
+) -> Iterator[dict[str, Any]]:
+    """A record for each case and client, and one for their mean, of at most `count` images on each side."""
+    real = {k: images[:count] for k, images in _of_clients(arrays, "real").items()}
+    references = {k: gaussian(extract(images), f"client {k}'s reference") for k, images in real.items()}
+    for (setting, control), of_client in shown.items():
+        sizes, values = [], []
+        for k, images in of_client.items():
+            made = gaussian(extract(images[:count]), f"client {k}'s {control or 'generated'} set")
+            values.append(frechet_distance(made, references[k]))
+            sizes.append((len(images[:count]), len(real[k])))
+            who = {"style": str(arrays[f"client/{k}/style"]), "client": f"client-{k + 1}"}
+            yield result(_name(what, control, sizes[-1:]), "score", values[-1], setting=setting, control=control, **who)
+        mean = {"client": "all", "aggregate": "mean", "setting": setting, "control": control}
+        yield result(_name(what, control, sizes), "score", float(np.mean(values)), **mean)
+
+
+def _name(what: str, control: str, sizes: list[tuple[int, int]]) -> str:
+    """The metric with its extractor, sample counts (the least and the most over clients) and reference split."""
+    made, real = ("-".join(dict.fromkeys(map(str, (min(n), max(n))))) for n in zip(*sizes, strict=True))
+    return f"fid:{what}:{made}-{control or 'generated'}:{real}-train"

@@ -8,21 +8,13 @@ import numpy as np
 from common.run_folder import RunFolder
 from evaluation.frechet import clients_of
 from evaluation.judge import Judge, load
+from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
 
 
 def _record(setting: str, metric: str, value: float, **more: str) -> dict[str, Any]:
-    return {
-        "kind": "result",
-        "style": "all",
-        "setting": setting,
-        "metric": metric,
-        "unit": "fraction",
-        "aggregate": "none",
-        "value": value,
-        **more,
-    }
+    return result(metric, "fraction", value, setting=setting, **more)
 
 
 def judge_quality(run: RunFolder) -> Iterator[dict[str, Any]]:
