@@ -51,6 +51,11 @@ def peak_memory_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
+def versions(packages: dict[str, str | None]) -> str:
+    """Package versions as a record has them."""
+    return " ".join(f"{name}={version}" for name, version in packages.items() if version)
+
+
 def provenance(device: str = "cpu") -> dict[str, Any]:
     """Code version, package versions and hardware of this process; `device` names the accelerator if one is used."""
     return {

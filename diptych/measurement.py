@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, validate_call
 
 from common.errors import InputError, choose
+from common.provenance import versions
 from common.run_folder import RunFolder
 from common.settings import checked
 from diptych.study import load_study
@@ -89,7 +90,7 @@ def _origin(run: RunFolder) -> dict[str, Any]:
         "code": p.get("code", ""),
         "spec": p.get("spec", run.spec.digest),
         "sources_sha256": " ".join(digests),
-        "versions": " ".join(f"{name}={version}" for name, version in p.get("packages", {}).items() if version),
+        "versions": versions(p.get("packages", {})),
         "hardware": p.get("hardware", ""),
         **{key: p.get(key, "") for key in ("wall_s", "peak_memory_mb", "bytes_up", "bytes_down")},
     }

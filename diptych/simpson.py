@@ -1,5 +1,7 @@
 """Simpson's paradox (PaDPaF, Fig. 3 and 9): one regression, federated ones, a router, and the linear GAN."""
 
+import hashlib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from common.algorithms import algorithm_module
 from common.codehash import code_hash
 from common.keys import random_key
 from common.optimisers import State, step
-from common.provenance import provenance
+from common.provenance import provenance, versions
 from common.records import COLUMNS
 from common.run_folder import write_csv
 from common.settings import checked
@@ -183,13 +185,21 @@ def _mean_distance(made: np.ndarray, points: np.ndarray) -> float:
 
 def measure(scale: str, seeds: list[int], records: Path, points: Path) -> None:
     """Write the records of all cases and seeds, and the points and lines of the first seed."""
-    origin = {key: value for key, value in provenance("cpu").items() if key in COLUMNS}
+    made = provenance()
+    origin = {key: value for key, value in made.items() if key in COLUMNS}
     origin["code"] = code_hash("diptych.simpson", *map(algorithm_module, ("padpaf", "fedper")))
+    origin["versions"] = versions(made["packages"])
     rows: Rows = []
     drawn: Rows = []
     for seed in seeds:
         for variant in CASES:
+            started = time.monotonic()
             errors, shown = case(variant, seed)
+            origin |= {
+                "spec": hashlib.sha256(f"{seed} {CASES[variant]}".encode()).hexdigest()[:12],
+                "sources_sha256": hashlib.sha256(f"{shown}".encode()).hexdigest()[:12],
+                "wall_s": round(time.monotonic() - started, 2),
+            }
             drawn += shown if seed == seeds[0] else []
             for (method, name, metric), value in errors.items():
                 rows.append(

@@ -54,8 +54,9 @@ def fit(network: JudgeNetwork, batches: Batches, lr: float = 2e-3) -> None:
 def save(network: JudgeNetwork, shape: dict[str, int], accuracy: dict[str, float], file: Path) -> None:
     """Write weights, the arguments to build the network, and how well it does on real test images."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    about = json.dumps({"shape": shape, "accuracy": accuracy})  # one entry: the order of several is not fixed
     with written(file) as part:
-        save_file(tensors, part, {"shape": json.dumps(shape), "accuracy": json.dumps(accuracy)})
+        save_file(tensors, part, {"judge": about})
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,10 @@ def load(file: Path | None) -> Judge:
         raise InputError(f"judge: there is no file {file}; `diptych judge SPEC --out FILE` trains one")
     try:
         with safe_open(file, "pt") as held:
-            about = held.metadata()
-            network = JudgeNetwork(**json.loads(about["shape"]))
+            about = json.loads(held.metadata()["judge"])
+            network = JudgeNetwork(**about["shape"])
             network.load_state_dict({key: held.get_tensor(key) for key in held.keys()})  # noqa: SIM118
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"judge: {file} is not a judge ({error}); train it again") from error
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    return Judge(network.eval(), digest, json.loads(about["accuracy"]))
+    return Judge(network.eval(), digest, about["accuracy"])

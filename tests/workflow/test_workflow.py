@@ -105,7 +105,7 @@ def test_a_changed_setting_of_one_method_trains_it_again_and_no_other(finished):
 def test_a_changed_evaluation_trains_nothing(finished):
     file = finished.path / "evaluation" / "probe.py"
     before = file.read_text()
-    file.write_text(before.replace("argmax(dim=2)", "argmin(dim=2)"))
+    file.write_text(before.replace("likeliest == y_test", "likeliest != y_test"))
     assert file.read_text() != before
     jobs = _jobs(finished.snakemake("-n", *EVERYTHING))
     file.write_text(before)
@@ -122,12 +122,35 @@ def test_one_figure_is_one_plotting_job(finished, target):
     assert set(jobs) <= {"fedstyle_figure5"}
 
 
-def test_drawing_a_figure_imports_no_torch(finished, tmp_path):
-    source = _results(finished) / "figures" / "data" / "fedstyle-figure5.class-counts.csv"
-    arguments = ["figure", "fedstyle-figure5", "--scale", "tiny", "--data", str(source), "--out", f"{tmp_path}/5.png"]
+@pytest.mark.parametrize("data", ["fedstyle-figure5.class-counts.csv", "padpaf-figure16.samples.npz"])
+def test_drawing_a_figure_imports_no_torch(finished, tmp_path, data):
+    source = _results(finished) / "figures" / "data" / data
+    figure = data.partition(".")[0]
+    arguments = ["figure", figure, "--scale", "tiny", "--data", str(source), "--out", f"{tmp_path}/drawn.png"]
     program = f"import sys; from diptych.cli import main; main({arguments}); print('torch' in sys.modules)"
     assert finished.run("python", "-c", program).strip() == "False"
-    assert (tmp_path / "5.png").stat().st_size
+    assert (tmp_path / "drawn.png").stat().st_size
+
+
+def test_a_changed_judge_is_trained_again_and_no_run(finished):
+    file = finished.path / "config" / "scales" / "tiny.yaml"
+    before = file.read_text()
+    file.write_text(before.replace("judge: {width: 4,", "judge: {width: 5,"))
+    assert file.read_text() != before
+    jobs = _jobs(finished.snakemake("-n", *EVERYTHING))
+    file.write_text(before)
+    assert jobs["judge"] == 2
+    assert not [rule for rule in jobs if rule.startswith("train")]
+
+
+def test_new_clients_wait_for_the_run_that_they_start_from(finished):
+    """A change of the first run's training is a change of theirs."""
+    folder = _results(finished) / "runs" / "padpaf" / "mnist_eight-clients" / "padpaf" / "conditional" / "2011"
+    (folder / "provenance.json").unlink()
+    said = finished.snakemake("-n", *EVERYTHING)
+    assert "train padpaf/mnist_eight-clients/padpaf/conditional/2011" in said
+    assert "train padpaf/mnist_new-clients/padpaf/conditional/2011" in said
+    finished.snakemake(*EVERYTHING)
 
 
 def test_any_number_of_cores_gives_the_same_tables(finished, tmp_path):
