@@ -6,6 +6,7 @@ import torch
 from pydantic import NonNegativeInt
 from torch import Tensor
 
+from common.errors import InputError
 from common.optimisers import State, step
 from common.spec import OptimiserSettings
 from federation import Algorithm, Batch, Names, Update, anywhere, everything, names, settings
@@ -146,7 +147,14 @@ class Restyling:
         }
 
     def transfer(self, a: int, b: int, n: int) -> dict[str, Tensor]:
-        """Images of client a, their reconstructions, and their content in a style drawn from client b."""
+        """Images of client a, their reconstructions, and their content in a style drawn from client b.
+
+        Raises:
+            InputError: there is no such client.
+        """
+        for client in (a, b):
+            if not 0 <= client < len(self.members):
+                raise InputError(f"client: must be in 0..{len(self.members) - 1}, got {client}")
         source, target = self.members[a], self.members[b]
         classes = torch.randint(self.objective.classes, (n,), generator=self.draw)
         y = self.objective.one_hot(classes)

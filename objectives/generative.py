@@ -118,9 +118,11 @@ class Generative(Objective):
         """Images in [0, 1] as the networks see them, in [-1, 1].
 
         Raises:
-            InputError: the images have another size.
+            InputError: the images have another size or range; PaDPaF's first colour transform reaches 1.25.
         """
         if x.shape[1:] != (self.channels, self.image_size, self.image_size):
             wanted = f"{self.channels} x {self.image_size} x {self.image_size}"
             raise InputError(f"images must be {wanted}, got {' x '.join(map(str, x.shape[1:]))}")
+        if x.numel() and not -1e-3 <= float(x.min()) <= float(x.max()) <= 1.25 + 1e-3:
+            raise InputError(f"images must be in [0, 1], got {float(x.min()):g}..{float(x.max()):g}")
         return 2 * x - 1

@@ -223,6 +223,13 @@ def test_restyling_trains_its_maps_alone_and_gives_images():
         assert 0 <= found[f"restyle/{key}"].min() <= found[f"restyle/{key}"].max() <= 1
 
 
+def test_there_is_no_content_to_transfer_from_or_to_nobody():
+    simulation = _trained(_padpaf(), rounds=1)
+    restyling = Restyling(simulation.algorithm.objective, [simulation.synchronised(0)], torch.Generator())
+    with pytest.raises(InputError, match=r"client: must be in 0\.\.0, got 1"):
+        restyling.transfer(0, 1, 2)
+
+
 def test_the_vae_is_federated_by_the_same_predicate():
     algorithm = PaDPaF(objective=_gan("vae"))
     assert {".".join(n.split(".")[:2]) for n in _private(algorithm) if n.startswith("style")} == {

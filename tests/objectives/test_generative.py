@@ -176,3 +176,5 @@ def test_what_cannot_be_generated_from_is_refused():
         made.one_hot(torch.tensor([3, 10]))
     with pytest.raises(InputError, match="images must be 3 x 8 x 8, got 1 x 8 x 8"):
         made.draw(torch.rand(4, 1, 8, 8), torch.arange(4), draw)
+    with pytest.raises(InputError, match=r"images must be in \[0, 1\], got 0\.\.255"):
+        made.draw(torch.tensor([0.0, 255.0]).repeat(2, 3, 8, 4), torch.arange(2), draw)
