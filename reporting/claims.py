@@ -121,6 +121,8 @@ class Evaluator:
         if (values["max"] - values["min"] > 1e-9).any():
             raise InputError(f"claims.csv: q('{metric}', {columns}) matches several numbers; name more columns")
         value = float(values["min"].mean())
+        if "measured_as" in rows and rows["measured_as"].iloc[0]:
+            metric = rows["measured_as"].iloc[0].rsplit(":", 2)[0]  # with its extractor, without the counts
         case = " ".join(v for k, v in columns.items() if isinstance(v, str) and k not in ("table", "aggregate"))
         self.used.append(f"{case} {value:.3f}" if metric == "accuracy" else f"{metric} {case} {value:.3f}")
         return value

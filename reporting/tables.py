@@ -137,7 +137,11 @@ def _control_rows(
     rest = dict.fromkeys(layout.rows[1:], "")
     for control, name in CONTROLS.items():
         rows = ours[(ours["control"] == control) & (ours["ssl"] != "supervised")]
-        if "method" in layout.rows and layout.reference:
+        if not layout.reference:  # a row of controls for each row
+            last = layout.rows[-1]
+            yield rows.assign(**{last: (rows[last] + f" [{name}]").str.strip()})
+            continue
+        if "method" in layout.rows:
             rows = rows[(rows["method"] == layout.reference["method"]) & (rows["variant"] == "")]
         yield rows.assign(**{label: name}, **rest)
     for ssl in plain["ssl"].unique():
@@ -210,8 +214,9 @@ def _grid(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
     index = pd.MultiIndex.from_frame(cells[layout.rows])
     columns = pd.MultiIndex.from_frame(cells[layout.columns])
     grid = pd.DataFrame("", index=index.unique(), columns=columns.unique())
-    for row, column, text in zip(index, columns, cells["text"], strict=True):
-        grid.loc[row, column] = text
+    places = grid.index.get_indexer(index), grid.columns.get_indexer(columns)
+    for row, column, text in zip(*places, cells["text"], strict=True):
+        grid.iloc[row, column] = text
     return grid
 
 
