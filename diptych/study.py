@@ -48,6 +48,7 @@ class Layout(BaseModel, extra="forbid"):
         where: which records are in it, column -> values; the table's own accuracies over all clients if not given.
         reference: the row that trends are read from.
         means: compare with the means as printed, or as recomputed from the printed cells.
+        quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
     """
 
     title: str
@@ -57,6 +58,7 @@ class Layout(BaseModel, extra="forbid"):
     where: dict[str, list[str]] = {}
     reference: dict[str, str] = {}
     means: Literal["printed", "recomputed"] = "printed"
+    quotes: list[Rule] = []
 
 
 class JudgeSettings(BaseModel, extra="forbid"):

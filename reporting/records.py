@@ -71,11 +71,9 @@ def with_families(records: pd.DataFrame) -> pd.DataFrame:
     A new column, `measured_as`, keeps the full name; what is not measured in the published way is marked a stand-in.
     """
     records = records.assign(measured_as="")
-    families = records["metric"].str.partition(":")
     for family, ways in PREFERRED.items():
-        mine = families[0] == family
         for way in ways:
-            chosen = records[mine & families[2].str.startswith(way)]
+            chosen = records[records["metric"].str.startswith(f"{family}:{way}")]
             if len(chosen):
                 stand_in = chosen["stand_in"] if way == ways[0] else "yes"
                 chosen = chosen.assign(measured_as=chosen["metric"], metric=family, stand_in=stand_in)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Layout:
         where: which records are in the table, column -> values.
         reference: the row of a block from which trends are read.
         means: compare with means as printed, or as recomputed from the printed cells.
+        quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
     """
 
     paper: str
@@ -52,6 +53,7 @@ class Layout:
     where: dict[str, list[str]]
     reference: dict[str, str]
     means: str = "printed"
+    quotes: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def keys(self) -> list[str]:
@@ -66,7 +68,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
         records: ours, with averages.
         why: a cell's keys -> the reason why this scale does not measure it, None if there is none.
     """
-    paper = published(layout.paper, layout.table)
+    paper = pd.concat([published(layout.paper, layout.table), *_quoted(layout)], ignore_index=True)
     measured = _measured(layout, records)
     groups = {key: _ours(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
     printed = {tuple(row[k] for k in layout.keys): row for row in paper.to_dict("records")}
@@ -97,6 +99,17 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
             }
         )
     return pd.DataFrame(rows)
+
+
+def _quoted(layout: Layout) -> Iterator[pd.DataFrame]:
+    """Numbers that the text gives, as cells of this table; percentages as fractions."""
+    for quote in layout.quotes:
+        rows = published(layout.paper, "text")
+        for column, wanted in quote["when"].items():
+            rows = rows[rows[column].isin([wanted] if isinstance(wanted, str) else wanted)]
+        percent = rows["unit"] == "percent"
+        value = rows["value"].astype(float).where(~percent, rows["value"].astype(float) / 100).round(6).astype(str)
+        yield rows.assign(value=value, printed="", unit=rows["unit"].where(~percent, "fraction"), **quote["set"])
 
 
 def _recomputed(layout: Layout, row: dict[Any, Any], paper: pd.DataFrame) -> str:

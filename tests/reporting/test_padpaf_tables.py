@@ -101,3 +101,22 @@ def test_the_claims_on_probes_and_transfers_find_their_numbers():
         )
     verdicts = _claims(_records(rows))
     assert {verdicts[f"padpaf-{n}"] for n in ("01", "02", "08", "09", "16", "17")} == {"supported"}
+
+
+def test_numbers_of_the_text_stand_in_the_tables_of_what_they_are_about():
+    tables = load_study("digits").papers["padpaf"].tables
+    setting = "probe=linear;features=style;target=client"
+    ours = _record(
+        method="padpaf", metric="accuracy", setting=setting, protocol="published", role="generated", value=0.93
+    )
+    ours |= {"split": "eight-clients", "unit": "fraction", "aggregate": "none"}
+    probes = Layout(paper="padpaf", table="probes", **tables["probes"].model_dump())
+    cells = cells_of(probes, _records([ours]), lambda place: None)
+    printed = cells[cells["paper"] != ""].set_index("setting")["paper"].to_dict()
+    assert {key.split("features=")[1]: value for key, value in printed.items()} == {
+        "content;target=label": "0.981", "content;target=client": "0.826", "style;target=client": "0.933"}  # fmt: skip
+    assert cells[cells["ours"].notna()]["verdict"].tolist() == ["agrees"]
+    simpson = Layout(paper="padpaf", table="simpson", **tables["simpson"].model_dump())
+    rows = cells_of(simpson, _records([]), lambda place: None)
+    assert dict(zip(rows["method"], rows["paper"], strict=True)) == {
+        "linear-regression": "0.182", "linear-regression-routed": "0.004"}  # fmt: skip
