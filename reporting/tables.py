@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from common.files import written
@@ -226,11 +227,10 @@ def _grid(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
     """Rows and columns of cell texts, in the order in which they first appear."""
     index = pd.MultiIndex.from_frame(cells[layout.rows])
     columns = pd.MultiIndex.from_frame(cells[layout.columns])
-    grid = pd.DataFrame("", index=index.unique(), columns=columns.unique())
-    places = grid.index.get_indexer(index), grid.columns.get_indexer(columns)
-    for row, column, text in zip(*places, cells["text"], strict=True):
-        grid.iloc[row, column] = text
-    return grid
+    rows, heads = index.unique(), columns.unique()
+    texts = np.full((len(rows), len(heads)), "", dtype=object)
+    texts[rows.get_indexer(index), heads.get_indexer(columns)] = cells["text"]
+    return pd.DataFrame(texts, index=rows, columns=heads)
 
 
 def _joined(key: Any) -> str:
