@@ -60,6 +60,14 @@ def batches(size: int, batch_size: int, steps: int, generator: torch.Generator) 
         yield order[start : start + batch_size]
 
 
+def on_device(batch: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """The batch where its images are: what is random is drawn on the CPU, so that every device sees the same."""
+    return {
+        key: tuple(tensor.to(device) for tensor in value) if isinstance(value, tuple) else value.to(device)
+        for key, value in batch.items()
+    }
+
+
 def split_batch(batch: dict[str, Any], sizes: list[int]) -> Iterator[dict[str, Any]]:
     """The batch in parts of these sizes along the samples; values are tensors or tuples of tensors."""
     parts = {

@@ -17,7 +17,7 @@ from common.optimisers import State, step
 from common.spec import TrainingSettings
 from federation.algorithm import Algorithm, Batch, Phase, Update
 from federation.channel import Channel, Message
-from federation.data import ClientData, as_float, batches, split_batch, steps_of
+from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
 from federation.names import everything, selected
 from federation.population import Population
 from federation.server import Server
@@ -275,6 +275,7 @@ class Simulation:
             joined = torch.cat(chunk)
             images = indices[joined]
             drawn = draw(self._seen(client, self.data.images[images], draws), self.data.labels[images], draws)
+            drawn = on_device(drawn, self.data.images.device)
             drawn |= {name: rows[joined] for name, rows in self.constants[client].items()}
             yield from split_batch(drawn, [len(part) for part in chunk])
 

@@ -76,11 +76,12 @@ class Restyling:
 
     def __init__(self, objective: GAN, members: list[Any], draw: torch.Generator) -> None:
         self.objective, self.members, self.draw = objective, members, draw
-        first = members[0]
+        first, self.device = members[0], next(members[0].parameters()).device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (), generator=draw)))
-            self.content_map = latent_map(first.encoder.features, objective.latent)
-            self.style_maps = [latent_map(first.style.encoder.features, objective.latent) for _ in members]
+            self.content_map = latent_map(first.encoder.features, objective.latent).to(self.device)
+            width = first.style.encoder.features
+            self.style_maps = [latent_map(width, objective.latent).to(self.device) for _ in members]
 
     def run(self, steps: int, x: Tensor, y: Tensor, batch: int = 32) -> dict[str, Tensor]:
         """Train the maps (lines 3-10), then transfer (line 11).
@@ -118,15 +119,20 @@ class Restyling:
 
     def latents(self, n: int) -> Tensor:
         """z ~ N(0, I)."""
-        return self.objective.latents(n, self.draw)
+        return self.objective.latents(n, self.draw).to(self.device)
 
     def labels(self, n: int) -> Tensor | None:
         """ỹ ~ Unif(Y), one-hot; None without labels."""
-        return self.objective.one_hot(torch.randint(self.objective.classes, (n,), generator=self.draw))
+        return self.one_hot(torch.randint(self.objective.classes, (n,), generator=self.draw))
+
+    def one_hot(self, y: Tensor) -> Tensor | None:
+        """Labels as the networks see them."""
+        return self.objective.one_hot(y.to(self.device))
 
     def sample(self, m: Any, z_c: Tensor, z_s: Tensor, y: Tensor | None) -> Tensor:
         """An image of p_i in [-1, 1]."""
-        return of_one_style(m, z_c, z_s, y, self.objective.noise(len(z_c), self.draw))
+        noise = (part.to(self.device) for part in self.objective.noise(len(z_c), self.draw))
+        return of_one_style(m, z_c, z_s, y, tuple(noise))
 
     @torch.no_grad()
     def transfers(self, n: int, x_test: Tensor, y_test: Tensor) -> dict[str, Tensor]:
@@ -136,8 +142,8 @@ class Restyling:
         pairs = [(a, b) for a in range(clients) for b in (a, (a + away) % clients)]
         rows = [self.transfer(a, b, n) for a, b in pairs]
         found = {key: torch.stack([row[key] for row in rows]) for key in rows[0]}
-        y = self.objective.one_hot(y_test)
-        test = 2 * x_test - 1
+        y = self.one_hot(y_test)
+        test = 2 * x_test.to(self.device) - 1
         restyled = [self.sample(m, self.content_map(m.encoder(test)), self.latents(len(test)), y) for m in self.members]
         return found | {
             "clients": torch.tensor(pairs),
@@ -157,7 +163,7 @@ class Restyling:
                 raise InputError(f"client: must be in 0..{len(self.members) - 1}, got {client}")
         source, target = self.members[a], self.members[b]
         classes = torch.randint(self.objective.classes, (n,), generator=self.draw)
-        y = self.objective.one_hot(classes)
+        y = self.one_hot(classes)
         x = self.sample(source, self.latents(n), self.latents(n), y)
         z_c, z_s = self.codes(source, a, x)
         images = x, self.sample(source, z_c, z_s, y), self.sample(target, z_c, self.latents(n), y)
