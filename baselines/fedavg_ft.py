@@ -1,5 +1,7 @@
 """FedAvg with fine-tuning: the final global model, trained on by each client."""
 
+from typing import ClassVar
+
 from pydantic import PositiveFloat
 
 from baselines.fedavg import FedAvg
@@ -10,11 +12,15 @@ from federation import Phase, settings
 class FedAvgFT(FedAvg):
     """FedAvg; after the last round every client fine-tunes what it receives on its own data.
 
+    Between rounds, a client's local training is its fine-tuning of what it received: that is the model it keeps.
+
     Attributes:
         fine_tuning_epochs: passes over the client's data.
     """
 
     fine_tuning_epochs: PositiveFloat = 1.0
+
+    keeps_own: ClassVar[bool] = True
 
     def epilogue(self) -> list[Phase]:
         """Local work on the final model."""

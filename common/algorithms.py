@@ -10,6 +10,8 @@ TRAINING = (
     "federation.simulation",
     "diptych.extraction",
     "diptych.generation",
+    "diptych.dual",
+    "diptych.scoring",
 )
 """What every run passes through, whatever its algorithm."""
 

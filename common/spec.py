@@ -39,6 +39,11 @@ class DataSettings(_Settings):
         classes_per_client: the share of the classes that a client keeps, drawn for each; it drops its other images.
         attributes: style -> attributes of the source. Its client holds, round by round in turn, the images that have
             one of them, whoever else holds them too (PaDPaF's workers on CelebA, App. C.4).
+        marks: style -> what is drawn into its images, once and for all, a name from `diptych list marks`.
+        label_shift: style -> what is added to its labels, modulo the number of classes (FedDVA's code).
+        test_images: a client's are `all` of its style's; or they are `dealt` out as well, so that a client has the
+            same part of a class's test as of its training images, or, with attributes, those that have one of its own.
+        at_most: images that a client has, drawn at random from its share; null for all.
         resample: `mean` brings every style's training images to the mean number over styles (FedStyle, App. A).
         train_fraction: of a source without an official test split.
     """
@@ -53,6 +58,10 @@ class DataSettings(_Settings):
     views: dict[str, Named] = {}
     classes_per_client: Annotated[float, Field(gt=0, le=1)] = 1.0
     attributes: dict[str, list[str]] = {}
+    marks: dict[str, str] = {}
+    label_shift: dict[str, int] = {}
+    test_images: Literal["all", "dealt"] = "all"
+    at_most: Annotated[int, Field(ge=2)] | None = None
     resample: Literal["mean", "none"] = "mean"
     train_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.7
 
@@ -130,8 +139,10 @@ class Spec(_Settings):
         run: its name, which is also its folder below `results/<scale>/runs`.
         labels: columns of the records that say which cell of a paper the run is for.
         network: the encoder and its settings. objective, algorithm: likewise.
-        start: the run whose shared tensors this one starts from; empty for a new start.
+        start: the run whose shared tensors the objective's model starts from; empty for a new start.
         snapshots: rounds after which the run is evaluated as well; 0 is the state before the first.
+        score_every: after every so many rounds, and the last, clients are scored on their test images; 0 for never.
+        features: whether features of all images are kept, for linear probes.
         samples: what is taken from a generative model.
     """
 
@@ -146,6 +157,8 @@ class Spec(_Settings):
     training: TrainingSettings
     start: str = ""
     snapshots: list[NonNegativeInt] = []
+    score_every: NonNegativeInt = 0
+    features: bool = True
     samples: SampleSettings = SampleSettings()
 
     @property

@@ -9,7 +9,7 @@ from diptych.study import load_study, names_in
 from evaluation import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
-from partitions import PARTITIONS, SOURCES, VIEWS
+from partitions import MARKS, PARTITIONS, SOURCES, VIEWS
 
 
 def _first_line(thing: object) -> str:
@@ -32,6 +32,7 @@ def catalogue(kind: str | None = None) -> str:
         "sources": dict(SOURCES),
         "partitions": dict(PARTITIONS),
         "views": dict(VIEWS),
+        "marks": dict(MARKS),
         "evaluations": dict(EVALUATIONS),
         "scales": {name: study.scale.about for name, study in scales.items()},
         "papers": {name: paper.title for name, paper in papers.items()},

@@ -54,7 +54,7 @@ def _used_batch_norms(extract: Extract, model: nn.Module, image: Tensor) -> list
     return used
 
 
-def _with_statistics(model: nn.Module, extract: Extract, images: Tensor) -> nn.Module:
+def with_statistics(model: nn.Module, extract: Extract, images: Tensor) -> nn.Module:
     """The model with batch-norm statistics of these images: those of an untrained model say nothing."""
     update_bn(_batches(images, str(next(model.parameters()).device)), _Callable(extract, model))
     return model
@@ -67,14 +67,14 @@ def _shared_model(simulation: Simulation, images: Tensor) -> nn.Module:
     model, extract = simulation.shared_model(), simulation.algorithm.generalised
     used = _used_batch_norms(extract, model, images[:1])
     travelled = all(f"{path}.running_mean" in simulation.server.tensors for path in used)
-    return model if travelled else _with_statistics(model, extract, images)
+    return model if travelled else with_statistics(model, extract, images)
 
 
 def features(simulation: Simulation, dealt: Partition) -> dict[str, np.ndarray]:
     """The arrays of features.npz, as docs/run-folder.md lists them."""
     algorithm, trained_on = simulation.algorithm, dealt.images[torch.cat(dealt.train)]
     models = {
-        "initial": _with_statistics(copy.deepcopy(simulation.template), algorithm.generalised, trained_on),
+        "initial": with_statistics(copy.deepcopy(simulation.template), algorithm.generalised, trained_on),
         "shared": _shared_model(simulation, trained_on),
     }
     arrays = {}

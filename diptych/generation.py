@@ -42,8 +42,7 @@ class Sampler:
         self.objective: Generative = self.algorithm.objective
         self.clients = range(len(simulation.population.members))
         self.device = simulation.data.images.device
-        copies = (copy.deepcopy(member) for member in simulation.population.members)
-        self.own = [self._settled(self.algorithm.personal(model)) for model in copies]
+        self.own = [self._settled(self.algorithm.personal(simulation.own(k))) for k in self.clients]
         """Every client's own complete model, as it left its last local training."""
         self.synchronised = [self._settled(self.algorithm.general(simulation.synchronised(k))) for k in self.clients]
         """Every client's model with the shared tensors as the server last put them together."""
@@ -108,7 +107,7 @@ class Sampler:
         count = self.settings.images
         drawn = labels[mine][torch.randint(len(mine), (count,), generator=self.generator("labels", client))]
         real = self._some(mine, count, f"real {client}")
-        held_out = self._some(self.dealt.test[self.dealt.client_styles[client]], count, f"held out {client}")
+        held_out = self._some(self.dealt.tests[client], count, f"held out {client}")
         arrays = {
             "style": np.array(self.dealt.styles[self.dealt.client_styles[client]]),
             "real": as_bytes(self.seen(client, real, "real")),
@@ -196,7 +195,7 @@ class Sampler:
             chosen = self._some(indices, probed, f"plain {part}")
             arrays |= self._coded(f"plain/{part}", self._plain(chosen), self.dealt.labels[chosen])
         share = max(2, probed // len(self.clients))
-        mine = {"train": self.dealt.clients, "test": [self.dealt.test[style] for style in self.dealt.client_styles]}
+        mine = {"train": self.dealt.clients, "test": self.dealt.tests}
         for part, of_clients in mine.items():
             chosen_of = [self._some(indices, share, f"pool {part} {k}") for k, indices in enumerate(of_clients)]
             x = torch.cat([self.seen(k, chosen, f"pool {part}") for k, chosen in enumerate(chosen_of)])

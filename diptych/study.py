@@ -68,18 +68,20 @@ class JudgeSettings(BaseModel, extra="forbid"):
         width: channels of its first convolution.
         features: on which the Fréchet distance is taken.
         epochs: passes over all training images; in each, an image is seen as a client drawn at random sees it.
+        splits: where something is to be judged; everywhere if empty.
     """
 
     width: PositiveInt = 32
     features: PositiveInt = 64
     epochs: PositiveInt = 5
+    splits: list[str] = []
 
 
 class Figure(BaseModel, extra="forbid"):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
-    data: Literal["records", "style-map", "class-counts", "samples", "points"] = "records"
+    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points"] = "records"
     where: dict[str, list[str]] = {}
 
 
@@ -272,7 +274,7 @@ class Study:
             "labels": {"paper": paper, **labels, "method": method, "variant": variant},
         }
         if "start" in content:
-            content["start"] = content["start"].format(seed=seed)
+            content["start"] = content["start"].format(seed=seed, condition=condition)
         return checked(Spec, f"{paper}: {condition} {values['method']}", content)
 
 

@@ -3,7 +3,6 @@
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -15,9 +14,11 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
+from diptych.dual import Codes, is_dual
 from diptych.extraction import features
-from diptych.generation import Sampler
+from diptych.generation import Arrays, Sampler
 from diptych.progress import Progress
+from diptych.scoring import COLUMNS, due, scores
 from federation import ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
 from objectives import Generative
@@ -46,12 +47,11 @@ def train(
         spec.seed,
         workers=workers,
         device=device,
+        start=_shared_tensors(spec, folder) if spec.start else None,
         progress=progress,
     )
     code = training_code(str(spec.algorithm.get("name")))
     checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code}"
-    if spec.start:
-        simulation.start_from(_shared_tensors(spec, folder))
     resumed = resume(checkpoint, simulation, key)
     if resumed:
         progress.say(f"goes on after round {simulation.round}")
@@ -59,8 +59,10 @@ def train(
 
     def after_round(simulation: Simulation) -> None:
         nonlocal saved
+        if due(simulation, spec.score_every):
+            simulation.scores += scores(simulation, dealt)
         if simulation.round in spec.snapshots:
-            out.write_arrays(f"after-{simulation.round}.npz", _arrays(simulation, dealt, spec))
+            out.write_arrays(f"after-{simulation.round}.npz", _snapshot(simulation, dealt, spec))
         if time.monotonic() - saved >= checkpoint_every:
             save(checkpoint, simulation, key)
             saved = time.monotonic()
@@ -68,11 +70,16 @@ def train(
     status = "ok"
     try:
         simulation.run(after_round)
+        if spec.score_every:
+            simulation.scores += scores(simulation, dealt)
     except Diverged as error:
         status = "diverged"
         progress.say(str(error))
     out.write_spec(spec)
-    _write_arrays(out, simulation, dealt, spec, status)
+    if status == "ok":
+        _write_arrays(out, simulation, dealt, spec)
+    else:
+        out.write_features({})
     _write_model(folder / "model.safetensors", simulation)
     _write_tables(out, simulation, dealt)
     out.write_provenance(
@@ -118,23 +125,32 @@ def _shared_tensors(spec: Spec, folder: Path) -> dict[str, Tensor]:
 # ---- what is left behind
 
 
-def _arrays(simulation: Simulation, dealt: Partition, spec: Spec) -> dict[str, np.ndarray]:
-    """What evaluations need of a model as it stands."""
-    if not isinstance(simulation.algorithm.objective, Generative):
-        return features(simulation, dealt)
-    sampler = Sampler(simulation, dealt, spec.samples)
-    return sampler.features() | sampler.samples()
+def _snapshot(simulation: Simulation, dealt: Partition, spec: Spec) -> Arrays:
+    """What evaluations need of a model as it stands in between."""
+    kept, samples = _arrays(simulation, dealt, spec)
+    return kept | samples
 
 
-def _write_arrays(out: RunFolder, simulation: Simulation, dealt: Partition, spec: Spec, status: str) -> None:
-    if status != "ok":
-        out.write_features({})
-    elif isinstance(simulation.algorithm.objective, Generative):
+def _arrays(simulation: Simulation, dealt: Partition, spec: Spec) -> tuple[Arrays, Arrays]:
+    """What features.npz and samples.npz are to hold."""
+    if isinstance(simulation.algorithm.objective, Generative):
         sampler = Sampler(simulation, dealt, spec.samples)
-        out.write_features(sampler.features())
-        out.write_arrays("samples.npz", sampler.samples() | sampler.applications())
-    else:
-        out.write_features(features(simulation, dealt))
+        return sampler.features(), sampler.samples()
+    if not spec.features:
+        return {}, {}
+    if is_dual(simulation):
+        codes = Codes(simulation, dealt, spec.samples)
+        return codes.features(), codes.samples()
+    return features(simulation, dealt), {}
+
+
+def _write_arrays(out: RunFolder, simulation: Simulation, dealt: Partition, spec: Spec) -> None:
+    kept, samples = _arrays(simulation, dealt, spec)
+    if isinstance(simulation.algorithm.objective, Generative):
+        samples |= Sampler(simulation, dealt, spec.samples).applications()
+    out.write_features(kept)
+    if samples:
+        out.write_arrays("samples.npz", samples)
 
 
 def _write_model(path: Path, simulation: Simulation) -> None:
@@ -147,6 +163,8 @@ def _write_model(path: Path, simulation: Simulation) -> None:
 
 def _write_tables(out: RunFolder, simulation: Simulation, dealt: Partition) -> None:
     out.write_table("history.csv", simulation.history, ["round", "client", "stage", "phase", "update", "steps", "loss"])
+    if simulation.scores:
+        out.write_table("scores.csv", simulation.scores, COLUMNS)
     traffic = [
         {"round": round, "client": client, "direction": direction, "name": name, "bytes": size}
         for (round, client, direction, name), size in simulation.channel.traffic.items()

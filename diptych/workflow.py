@@ -1,7 +1,6 @@
 """What the Snakefile needs: the study, and the names of files. Imports no torch."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -83,20 +82,24 @@ class Workflow:
         return next(spec for name, spec in self.specs.items() if name.startswith(prefix))
 
     def inputs(self, wildcards: Any) -> list[str]:
-        """What a run needs: its sources, and the run that it starts from, if any."""
-        start = self._first(wildcards).start
-        if not start:
-            return self.sources(wildcards)
-        folder = f"{self.results}/runs/{start.rpartition('/')[0]}/{wildcards.seed}"
-        return [*self.sources(wildcards), f"{folder}/{RUN_FILES['provenance']}"]
+        """What a run needs: its sources, and the run that it starts from, if any.
+
+        Wildcards do not say the method: runs of one variant start from the same run, whatever their method.
+        """
+        beginning, end = f"{wildcards.paper}/{wildcards.condition}/", f"/{wildcards.variant}/{wildcards.seed}"
+        alike = [spec for name, spec in self.specs.items() if name.startswith(beginning) and name.endswith(end)]
+        starts = dict.fromkeys(spec.start for spec in alike if spec.start)
+        return self.sources(wildcards) + [f"{self.results}/runs/{run}/{RUN_FILES['provenance']}" for run in starts]
 
     # ---- judges
 
     def judges(self, wildcards: Any) -> list[str]:
         """The judges of the conditions in which a paper's method is run."""
-        if self.study.papers[wildcards.paper].judge is None:
+        settings, runs = self.study.papers[wildcards.paper].judge, self._runs_of(wildcards)
+        if settings is None:
             return []
-        conditions = dict.fromkeys(Path(folder).parts[-4] for folder in self.folders(wildcards))
+        judged = [run for run in runs if not settings.splits or self.specs[run].labels["split"] in settings.splits]
+        conditions = dict.fromkeys(run.split("/")[1] for run in judged)
         return [f"{self.results}/judges/{wildcards.paper}/{condition}.safetensors" for condition in conditions]
 
     def judge(self) -> dict[str, Any]:
@@ -112,12 +115,14 @@ class Workflow:
             "code": code_hash("diptych.judging"),
         }
 
+    def _runs_of(self, wildcards: Any) -> list[str]:
+        """All runs of a paper's method."""
+        beginning, method = f"{wildcards.paper}/", f"/{wildcards.method}/"
+        return [name for name in self.specs if name.startswith(beginning) and method in name]
+
     def folders(self, wildcards: Any) -> list[str]:
-        """The folders of all runs of a paper's method."""
-        wanted = f"{wildcards.paper}/", f"/{wildcards.method}/"
-        return [
-            f"{self.results}/runs/{name}" for name in self.specs if name.startswith(wanted[0]) and wanted[1] in name
-        ]
+        """Their folders."""
+        return [f"{self.results}/runs/{name}" for name in self._runs_of(wildcards)]
 
     def finished(self, folders: list[str]) -> list[str]:
         """The files that say that these runs are finished."""

@@ -11,7 +11,9 @@ from common.run_folder import RunFolder
 from evaluation.clusters import style_clusters, style_map
 from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe
 from evaluation.costs import budget, communication
+from evaluation.curves import curves
 from evaluation.data import class_counts, class_entropy, sources
+from evaluation.dual import code_map, divergences, dual_probe, swaps
 from evaluation.frechet import fid
 from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
@@ -30,6 +32,10 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "unseen-labels": unseen_labels,
     "restyling": restyling,
     "judge": judge_quality,
+    "dual-probe": dual_probe,
+    "divergences": divergences,
+    "swaps": swaps,
+    "curves": curves,
     "class-entropy": class_entropy,
     "communication": communication,
     "budget": budget,
@@ -38,6 +44,7 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
 
 EXTRACTS: dict[str, tuple[Callable[[RunFolder], list[Record]], list[str]]] = {
     "style-map": (style_map, ["silhouette", "client", "style", "x", "y"]),
+    "code-map": (code_map, ["code", "silhouette", "client", "style", "x", "y"]),
     "class-counts": (class_counts, ["client", "style", "class", "images"]),
 }
 """What figures are drawn from besides records: a function of a run, and the columns of what it returns."""

@@ -27,10 +27,15 @@ Pair = tuple[Tensor, ...]
 """Of training and of test images."""
 
 
-def _accuracies(
+def accuracies(
     cases: dict[str, tuple[Pair, Pair]], protocol: str, settings: ProbeSettings, seed: int
 ) -> dict[str, float]:
-    """Accuracy of a probe for each case of codes and targets; those of equal size are trained side by side."""
+    """Accuracy of a probe for each case of codes and targets; those of equal size are trained side by side.
+
+    Args:
+        cases: name -> (codes, targets), each of training and of test images.
+        protocol: one of PROTOCOLS.
+    """
     first = 0 if protocol == "sound" else 1
     found: dict[str, float] = {}
     for shape in dict.fromkeys(codes[1].shape[1:] for codes, _ in cases.values()):
@@ -45,7 +50,8 @@ def _accuracies(
     return found
 
 
-def _shuffled(targets: Pair, seed: int) -> Pair:
+def shuffled(targets: Pair, seed: int) -> Pair:
+    """The same targets in another order."""
     generator = torch.Generator().manual_seed(random_key(seed, "shuffled targets"))
     return tuple(t[torch.randperm(len(t), generator=generator)] for t in targets)
 
@@ -87,8 +93,8 @@ def _label_probe(
     y = _pair(arrays, "plain", "label")
     content, styles = _pair(arrays, "plain", "content"), _styles(arrays, "plain")
     cases = {"": (content, y), "untrained": (_pair(arrays, "plain", "untrained"), y)}
-    cases |= {"shuffled-labels": (content, _shuffled(y, seed)), **{k: (codes, y) for k, codes in styles.items()}}
-    accuracy = _accuracies(cases, protocol, settings, random_key(seed, "label probe"))
+    cases |= {"shuffled-labels": (content, shuffled(y, seed)), **{k: (codes, y) for k, codes in styles.items()}}
+    accuracy = accuracies(cases, protocol, settings, random_key(seed, "label probe"))
     setting = f"probe=linear;features={{}};target=label{suffix}"
     for control in ("", "untrained", "shuffled-labels"):
         yield _record(setting.format("content"), protocol, accuracy[control], control=control)
@@ -152,8 +158,8 @@ def _client_accuracies(
     for features in ("content", "style"):
         codes = _pair(arrays, source, features)
         one_number = replace(settings, one_number_each=features == "style")
-        cases = {"": (codes, y), "shuffled-labels": (codes, _shuffled(y, seed))}
-        accuracy = _accuracies(cases, protocol, one_number, random_key(seed, "client probe"))
+        cases = {"": (codes, y), "shuffled-labels": (codes, shuffled(y, seed))}
+        accuracy = accuracies(cases, protocol, one_number, random_key(seed, "client probe"))
         yield from ((features, control, value) for control, value in accuracy.items())
 
 
@@ -176,15 +182,26 @@ def disentanglement(
     label, client = (_pair(arrays, "pool", target) for target in ("label", "client"))
     content, styles = _pair(arrays, "pool", "content"), _styles(arrays, "pool")
     cases = {"label": (content, label), "client": (content, client), **{k: (c, label) for k, c in styles.items()}}
-    accuracy = _accuracies(cases, "sound", settings, seed)
+    accuracy = accuracies(cases, "sound", settings, seed)
     all_styles = {"": (_pair(arrays, "pool", "style"), client)}
-    by_style = _accuracies(all_styles, "sound", replace(settings, one_number_each=True), seed)[""]
-    said = {
-        ("content", "label"): _information(accuracy["label"], label[1]),
-        ("style", "label"): _information(float(np.mean([accuracy[k] for k in styles])), label[1]),
-        ("content", "client"): _information(accuracy["client"], client[1]),
-        ("style", "client"): _information(by_style, client[1]),
+    by_style = accuracies(all_styles, "sound", replace(settings, one_number_each=True), seed)[""]
+    scored = {
+        ("content", "label"): accuracy["label"],
+        ("style", "label"): float(np.mean([accuracy[k] for k in styles])),
+        ("content", "client"): accuracy["client"],
+        ("style", "client"): by_style,
     }
+    yield from told_apart(scored, {"label": label[1], "client": client[1]})
+
+
+def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor]) -> Iterator[dict[str, Any]]:
+    """The number of `disentanglement` and its four parts.
+
+    Args:
+        scored: (content or style, target) -> accuracy of the probe.
+        targets: target -> what the probe was scored on.
+    """
+    said = {case: _information(accuracy, targets[case[1]]) for case, accuracy in scored.items()}
     for (features, target), value in said.items():
         yield result("information", "score", value, setting=f"features={features};target={target}")
     by_label = said["content", "label"] - said["style", "label"]

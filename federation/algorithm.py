@@ -25,6 +25,9 @@ class Objective(Protocol):
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """A batch from images and labels; all that is random about it comes from `generator`."""
 
+    def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What a trained model is scored by: name -> a number for each image."""
+
     def updates(self) -> list[Update]:
         """The steps that lower it, on a model of its own.
 
@@ -90,6 +93,8 @@ class Algorithm:
     """What a client sends, and the server averages and sends back."""
     pooled: ClassVar[bool] = False
     """Train one client on everybody's data."""
+    keeps_own: ClassVar[bool] = False
+    """A client goes on using its model as its own training left it, not with the shared part that comes back."""
 
     @property
     def installed(self) -> Names:
@@ -140,6 +145,10 @@ class Algorithm:
     def personal(self, model: Any) -> Any:
         """The part of what a client holds that is its own, complete model of the objective."""
         return model
+
+    def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What a client's own model is scored by on test images x in [0, 1]: name -> a number for each, (batch,)."""
+        return self.objective.scores(self.personal(model), x, y)
 
     def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under the shared model: `features` (batch, dimensions)."""

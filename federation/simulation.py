@@ -57,12 +57,14 @@ class Simulation:
     Args:
         workers: client threads, each with one torch thread; any number gives the same weights. With 1, clients train
             one after the other.
+        start: tensors that the objective's models start from, such as another run's shared ones; see `_started`.
         listeners: called with every message that crosses the channel.
         progress: called after each client step with (round, steps done, steps in all).
 
     Attributes:
         round: the last finished round; 0 once the prologue is over, -1 before.
         history: one row per round, client, phase and update: the number of steps and their mean loss.
+        scores: rows of whoever scores the clients between rounds, kept here so that a checkpoint holds them.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Simulation:
         *,
         workers: int = 1,
         device: str = "cpu",
+        start: dict[str, Tensor] | None = None,
         listeners: Iterable[Callable[[Message], None]] = (),
         progress: Callable[[int, int, int], None] = lambda round, done, total: None,
     ) -> None:
@@ -81,9 +84,10 @@ class Simulation:
         self.device_type = torch.device(device).type
         self.data = dataclasses.replace(data, images=data.images.to(device), labels=data.labels.to(device))
         self.template = initial_model(algorithm, seed).to(device)
-        self.population = Population(self.template, len(data.clients), channels_last=settings.channels_last)
+        begun = self._started(start or {})
+        self.population = Population(begun, len(data.clients), channels_last=settings.channels_last)
         self.channel = Channel(listeners)
-        self.shared = self._travelling()
+        self.shared = self._travelling(begun)
         shared = {entry.name: entry.tensor.detach().clone() for entry in self.shared}
         parameters = {entry.name for entry in self.shared if entry.is_parameter}
         self.server = Server(shared, parameters, settings.server)
@@ -93,17 +97,18 @@ class Simulation:
         self.constants: list[dict[str, Tensor]] = [{} for _ in data.clients]
         self.optimiser_states: dict[str, State] = {}
         self.history: list[dict[str, Any]] = []
+        self.scores: list[dict[str, Any]] = []
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
         self.round = -1
         self.progress, self.done, self.total = progress, 0, self._count_steps()
 
     # ---- what travels
 
-    def _travelling(self) -> list[Any]:
+    def _travelling(self, model: nn.Module) -> list[Any]:
         """Shared parameters, and shared buffers if the policy lets them travel. Counters (integers) never do."""
         return [
             entry
-            for entry in selected(self.template, self.algorithm.shared)
+            for entry in selected(model, self.algorithm.shared)
             if entry.tensor.is_floating_point() and (entry.is_parameter or self.settings.buffers == "shared")
         ]
 
@@ -115,10 +120,8 @@ class Simulation:
                 entry.owner.register_parameter(entry.leaf, None)
             else:
                 entry.owner.register_buffer(entry.leaf, None)
-        for (
-            member
-        ) in self.population.members:  # past nn.Module's registry: a reference is no part of the client's model
-            member.__dict__["received"] = reference
+        for member in self.population.members:
+            member.__dict__["received"] = reference  # past nn.Module's registry: it is no part of the client's model
         return reference
 
     def _broadcast(self, round: int, clients: list[int]) -> None:
@@ -129,20 +132,26 @@ class Simulation:
             value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor
             setattr(entry.owner, entry.leaf, value)
 
-    def start_from(self, tensors: dict[str, Tensor]) -> None:
-        """Begin with these shared tensors on the server; what is private starts as usual.
+    def _started(self, tensors: dict[str, Tensor]) -> nn.Module:
+        """The initial model with these tensors in the place of the objective's of the same names.
 
         Raises:
-            InputError: they are not the tensors that this algorithm shares.
+            InputError: the objective's model has no such tensor.
         """
-        if tensors.keys() != self.server.tensors.keys() or any(
-            t.shape != self.server.tensors[name].shape for name, t in tensors.items()
-        ):
-            odd = sorted(tensors.keys() ^ self.server.tensors.keys()) or ["other shapes"]
-            raise InputError(f"start: that run shares other tensors than this one: {', '.join(odd[:4])}")
-        self.server.tensors = {name: t.to(self.data.images.device) for name, t in tensors.items()}
-        clients = list(range(len(self.population.members)))
-        self.population.install(clients, {name: t for name, t in tensors.items() if name in self.installed})
+        model: nn.Module = copy.deepcopy(self.template)
+        for part in (self.algorithm.general(model), self.algorithm.personal(model)):
+            own = dict(part.named_parameters()) | dict(part.named_buffers())
+            odd = [name for name, t in tensors.items() if name not in own or own[name].shape != t.shape]
+            if odd:
+                raise InputError(f"start: that run shares tensors that this one has not: {', '.join(odd[:4])}")
+            with torch.no_grad():
+                for name, tensor in tensors.items():
+                    own[name].copy_(tensor)
+        return model
+
+    def own(self, client: int) -> nn.Module:
+        """A copy of a client's model as its last local training left it."""
+        return copy.deepcopy(self.population.members[client])
 
     def shared_model(self) -> nn.Module:
         """The model of a client that has just joined: initial tensors, then what the server shares."""
@@ -336,13 +345,15 @@ class Simulation:
             "storage": self.population.storage,
             "optimiser_states": self.optimiser_states,
             "history": self.history,
+            "scores": self.scores,
             "traffic": dict(self.channel.traffic),
             "done": self.done,
         }
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned."""
-        self.round, self.history, self.done = state["round"], state["history"], state["done"]
+        self.round, self.done = state["round"], state["done"]
+        self.history, self.scores = state["history"], state["scores"]
         self.server.load(state["server"])
         self.population.load(state["storage"])
         self.optimiser_states = state["optimiser_states"]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from torch import nn
 
 from networks.conv3 import Conv3
+from networks.feddva import DualEncoder, FedDVACNN
 from networks.mcmahan import McMahanCNN
 from networks.mlp import mlp
 from networks.padpaf import SNResNet
@@ -12,9 +13,11 @@ from networks.resnet import ResNet18
 
 ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "conv3": Conv3,
+    "dual-encoder": DualEncoder,
+    "feddva-cnn": FedDVACNN,
     "mcmahan-cnn": McMahanCNN,
     "resnet18": ResNet18,
     "sn-resnet": SNResNet,
 }
 
-__all__ = ["ENCODERS", "Conv3", "McMahanCNN", "ResNet18", "SNResNet", "mlp"]
+__all__ = ["ENCODERS", "Conv3", "DualEncoder", "FedDVACNN", "McMahanCNN", "ResNet18", "SNResNet", "mlp"]

@@ -4,20 +4,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch.nn.functional as F
+from pydantic import NonNegativeInt
 from torch import Tensor, nn
 
 from common.settings import settings
+from federation import Update, everything, names
+from networks import mlp
 from objectives.objective import Model, Objective
 
 
 @settings
 class Classification(Objective):
-    """Cross-entropy of a linear head on the encoder's features."""
+    """Cross-entropy of a head on the encoder's features.
+
+    Attributes:
+        hidden: units of the head's hidden layer; 0 for a linear head.
+        frozen: the head alone is trained; of the encoder, only the statistics of batch norms follow the images.
+    """
+
+    hidden: NonNegativeInt = 0
+    frozen: bool = False
 
     def model(self) -> Any:
         """Parts: encoder, head."""
         encoder = self.encoder()
-        return Model(encoder=encoder, head=nn.Linear(encoder.features, self.classes))
+        inputs = encoder.features
+        head = mlp(inputs, self.hidden, self.classes) if self.hidden else nn.Linear(inputs, self.classes)
+        return Model(encoder=encoder, head=head)
+
+    def updates(self) -> list[Update]:
+        """One step, on all parameters or on the head's."""
+        return [Update(names("head") if self.frozen else everything, self.loss)]
 
     def outputs(self, model: Any, batch: dict[str, Any]) -> Sequence[Tensor]:
         """The logits (batch, classes)."""
@@ -27,3 +44,7 @@ class Classification(Objective):
         """Mean cross-entropy."""
         (logits,) = outputs
         return F.cross_entropy(logits, batch["y"])
+
+    def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """Whether the likeliest class is the label."""
+        return {"accuracy": (model.head(model.encoder(x)).argmax(dim=1) == y).float()}

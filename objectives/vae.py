@@ -9,29 +9,20 @@ from torch import Tensor, nn
 
 from common.settings import settings
 from networks.padpaf import projector
+from objectives.gaussian import Posterior, kl_divergence, sample, standard_like
 from objectives.generative import Generative, Noise, barlow_twins, of_one_style
 from objectives.objective import Model
 
-Posterior = tuple[Tensor, Tensor]
-"""Mean and logarithm of the variance, (batch, latent) each."""
 
-
-def kl_divergence(posterior: Posterior) -> Tensor:
-    """D_KL(N(mean, variance) || N(0, I)), summed over dimensions, the mean over the batch."""
-    mean, log_variance = posterior
-    return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1).mean()
+def kl_to_prior(of: Posterior) -> Tensor:
+    """D_KL(N(mean, variance) || N(0, I)), the mean over the batch."""
+    return kl_divergence(of, standard_like(of)).mean()
 
 
 def posterior(part: Any, x: Tensor) -> Posterior:
     """p(z | x) of the content's or the style's encoder."""
     mean, log_variance = part.posterior(part.encoder(x)).chunk(2, dim=1)
     return mean, log_variance
-
-
-def sample(of: Posterior, epsilon: Tensor) -> Tensor:
-    """The reparameterisation trick."""
-    mean, log_variance = of
-    return mean + (log_variance / 2).exp() * epsilon
 
 
 @settings
@@ -79,7 +70,7 @@ class BetaVAE(Generative):
         content, style = posterior(m, x), posterior(m.style, x)
         z_c, z_s = sample(content, batch["epsilon"][0]), sample(style, batch["epsilon"][1])
         error = F.mse_loss(of_one_style(m, z_c, z_s, y, noise[0]), x)
-        divergence = kl_divergence(content) + kl_divergence(style)
+        divergence = kl_to_prior(content) + kl_to_prior(style)
         with torch.no_grad():  # sg in Eq. 14
             other_style = of_one_style(m, z_c, batch["prior"][1], y, noise[1])
             other_content = of_one_style(m, batch["prior"][0], z_s, y, noise[2])

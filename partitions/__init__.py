@@ -1,9 +1,10 @@
 """Sources of labelled images, and the rules that deal them out to clients."""
 
 from partitions.deal import PARTITIONS
+from partitions.marks import MARKS
 from partitions.partition import Partition, partition
 from partitions.source import Source
 from partitions.sources import SOURCES, load
 from partitions.views import VIEWS
 
-__all__ = ["PARTITIONS", "SOURCES", "VIEWS", "Partition", "Source", "load", "partition"]
+__all__ = ["MARKS", "PARTITIONS", "SOURCES", "VIEWS", "Partition", "Source", "load", "partition"]

@@ -63,4 +63,47 @@ def dirichlet(
     return dealt
 
 
-PARTITIONS: dict[str, Deal] = {"iid": iid, "dirichlet": dirichlet}
+@_arrays
+def label_skew(
+    labels: np.ndarray, clients: int, rng: np.random.Generator, *, alpha: Annotated[float, Field(gt=0)]
+) -> list[np.ndarray]:
+    """Class proportions of each client from Dir(alpha * prior), equal client sizes, disjoint (Hsu et al. 2019).
+
+    `prior` are the classes' shares of all images. Each image's class is drawn from its client's proportions; a class
+    that has been used up leaves them. FedDVA's App. F has 20 clients and no alpha.
+    """
+    size = _size(labels, clients)
+    classes, counts = np.unique(labels, return_counts=True)
+    pools = [rng.permutation(np.flatnonzero(labels == c)).tolist() for c in classes]
+    proportions = rng.dirichlet(alpha * counts / counts.sum(), clients)
+    dealt = []
+    for wanted in proportions:
+        taken: list[int] = []
+        while len(taken) < size:
+            left = np.array([len(pool) for pool in pools])
+            shares = np.where(left > 0, wanted, 0) + np.where(left > 0, 1e-12, 0)  # all it wants may be gone
+            drawn = rng.multinomial(size - len(taken), shares / shares.sum())
+            for pool, n in zip(pools, np.minimum(drawn, left), strict=True):
+                taken += [pool.pop() for _ in range(n)]
+        dealt.append(np.array(taken))
+    return dealt
+
+
+def in_proportion(labels: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Test images dealt so that each client's part of each class is its part of that class's training images.
+
+    Args:
+        labels: (images,) of the test images.
+        shares: (clients, classes), training images of each.
+    """
+    dealt: list[list[int]] = [[] for _ in shares]
+    for c in np.unique(labels):
+        owned = shares[:, c].astype(float)
+        members = rng.permutation(np.flatnonzero(labels == c))
+        counts = _largest_remainder(owned / owned.sum(), len(members)) if owned.sum() else np.zeros(len(owned), int)
+        for client, part in enumerate(np.split(members[: counts.sum()], np.cumsum(counts)[:-1])):
+            dealt[client] += part.tolist()
+    return [np.array(part, dtype=int) for part in dealt]
+
+
+PARTITIONS: dict[str, Deal] = {"iid": iid, "dirichlet": dirichlet, "label-skew": label_skew}

@@ -14,7 +14,8 @@ from common.keys import random_key
 from common.settings import checked
 from common.spec import DataSettings
 from partitions.celeba import ATTRIBUTES
-from partitions.deal import PARTITIONS
+from partitions.deal import PARTITIONS, in_proportion
+from partitions.marks import marked
 from partitions.source import Source
 from partitions.sources import load
 from partitions.views import view
@@ -36,6 +37,7 @@ class Partition:
         client_styles: for each client, the index of its style.
         style_views: for each style, how its clients see images; None if all see them as they are.
         turns: for each client, the parts of its images that it works on in turn; None if it works on all of them.
+        dealt_tests: for each client, the test images that were dealt to it; None if it has all of its style's.
     """
 
     images: Tensor
@@ -48,6 +50,12 @@ class Partition:
     client_styles: tuple[int, ...]
     style_views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
+    dealt_tests: tuple[Tensor, ...] | None = None
+
+    @property
+    def tests(self) -> tuple[Tensor, ...]:
+        """For each client, the indices of its test images."""
+        return self.dealt_tests or tuple(self.test[style] for style in self.client_styles)
 
     @property
     def own_sources(self) -> bool:
@@ -111,13 +119,15 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
         InputError: a source cannot be had or read, the styles do not have the same classes, or the deal's settings
             do not fit.
     """
-    for key in ("views", "attributes"):
+    for key in ("views", "attributes", "marks", "label_shift"):
         for style in getattr(settings, key):
             choose(f"data.{key}", style, settings.styles)
     dealt = _together(settings, root, seed) if settings.pool == "together" else _own(settings, root, seed)
     if settings.classes_per_client < 1:
         dealt = _with_some_classes(dealt, settings.classes_per_client, seed)
-    return dealt
+    if settings.test_images == "dealt" and not settings.attributes:
+        dealt = _with_dealt_tests(dealt, seed)
+    return dealt if settings.at_most is None else _with_at_most(dealt, settings.at_most, seed)
 
 
 def _own(settings: DataSettings, root: str, seed: int) -> Partition:
@@ -141,9 +151,15 @@ def _own(settings: DataSettings, root: str, seed: int) -> Partition:
         for share in _deal(settings, source.labels[pool], rng):
             clients.append(torch.from_numpy(pool[share] + starts[number]))
             client_styles.append(number)
+    stored = {style: _stored(settings, source) for style, source in zip(settings.styles, sources, strict=True)}
+    for style, mark in settings.marks.items():
+        rng = np.random.default_rng(random_key(seed, "marks", style))
+        stored[style] = marked(f"data.marks.{style}", mark, stored[style], rng)
+    shifts = [settings.label_shift.get(style, 0) for style in settings.styles]
+    labels = [(source.labels + shift) % source.classes for source, shift in zip(sources, shifts, strict=True)]
     return Partition(
-        images=torch.cat([_stored(settings, source) for source in sources]),
-        labels=torch.from_numpy(np.concatenate([source.labels for source in sources])),
+        images=torch.cat(list(stored.values())),
+        labels=torch.from_numpy(np.concatenate(labels)),
         styles=tuple(settings.styles),
         sources=sources,
         train=tuple(torch.from_numpy(np.flatnonzero(m) + s) for m, s in zip(splits, starts, strict=False)),
@@ -159,6 +175,11 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
     expressions = set(settings.styles.values())
     if len(expressions) > 1:
         raise InputError(f"data.styles: with pool 'together' all styles show one source, got {sorted(expressions)}")
+    for key in ("marks", "label_shift"):
+        if getattr(settings, key):
+            raise InputError(
+                f"data.{key}: with pool 'together' all styles show the same images; see data.pool"
+            )
     source, rng = (
         load(expressions.pop(), settings.image_size, root),
         np.random.default_rng(random_key(seed, "partition")),
@@ -182,7 +203,7 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
             torch.cat([c for c, style in zip(clients, styles, strict=True) if style == number]).unique()
             for number in range(len(settings.styles))
         ),
-        test=(torch.from_numpy(np.flatnonzero(~mask)),) * len(settings.styles),
+        test=_test_images(settings, source, np.flatnonzero(~mask)),
         clients=tuple(clients),
         client_styles=styles,
         style_views=_style_views(settings),
@@ -190,8 +211,15 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
     )
 
 
+def _test_images(settings: DataSettings, source: Source, pool: np.ndarray) -> tuple[Tensor, ...]:
+    """The test images of each style of one source: all, or, if asked, those with one of the style's attributes."""
+    if settings.test_images == "dealt" and settings.attributes:
+        return tuple(torch.cat(_turns(settings, source, pool, style)).unique() for style in settings.styles)
+    return (torch.from_numpy(pool),) * len(settings.styles)
+
+
 def _turns(settings: DataSettings, source: Source, pool: np.ndarray, style: str) -> tuple[Tensor, ...]:
-    """The training images with each of a style's attributes."""
+    """The images of `pool` with each of a style's attributes."""
     if settings.clients_per_style > 1 or style not in settings.attributes:
         raise InputError(f"data.attributes: every style needs a list of them, and one client; see '{style}'")
     if "attributes" not in source.extra:
@@ -201,7 +229,7 @@ def _turns(settings: DataSettings, source: Source, pool: np.ndarray, style: str)
     for column, part in zip(columns, parts, strict=True):
         if len(part) < 2:
             raise InputError(
-                f"data.attributes: '{ATTRIBUTES[column]}' has {len(part)} training images in '{source.name}'"
+                f"data.attributes: '{ATTRIBUTES[column]}' has {len(part)} of {len(pool)} images in '{source.name}'"
             )
     return tuple(torch.from_numpy(part) for part in parts)
 
@@ -217,6 +245,34 @@ def _with_some_classes(dealt: Partition, share: float, seed: int) -> Partition:
         if len(clients[-1]) < 2:
             raise InputError(f"data.classes_per_client: client {number} has {len(clients[-1])} images left")
     return dataclasses.replace(dealt, clients=tuple(clients))
+
+
+def _with_dealt_tests(dealt: Partition, seed: int) -> Partition:
+    """Clients share out the test images of their source: each gets of a class what it has of the training images."""
+    tests: list[Tensor] = [torch.zeros(0)] * len(dealt.clients)
+    counts = dealt.class_counts()
+    for style, indices in enumerate(dealt.test if dealt.own_sources else dealt.test[:1]):
+        members = [k for k, s in enumerate(dealt.client_styles) if s == style or not dealt.own_sources]
+        rng = np.random.default_rng(random_key(seed, "test images", dealt.styles[style]))
+        parts = in_proportion(dealt.labels[indices].numpy(), counts[members], rng)
+        for client, part in zip(members, parts, strict=True):
+            if not len(part):
+                raise InputError(f"data.test_images: no test image is left for client {client} of {len(dealt.clients)}")
+            tests[client] = indices[torch.from_numpy(part)]
+    return dataclasses.replace(dealt, dealt_tests=tuple(tests))
+
+
+def _with_at_most(dealt: Partition, count: int, seed: int) -> Partition:
+    """Each client keeps `count` of its training images, drawn for it (FedDVA's code: 5,000 faces)."""
+    if dealt.turns is not None and any(len(parts) > 1 for parts in dealt.turns):
+        raise InputError("data.at_most: clients that work on their images in turns keep all of them")
+    rngs = [np.random.default_rng(random_key(seed, "at most", number)) for number in range(len(dealt.clients))]
+    clients = tuple(
+        indices[torch.from_numpy(rng.permutation(len(indices))[:count])]
+        for indices, rng in zip(dealt.clients, rngs, strict=True)
+    )
+    turns = None if dealt.turns is None else tuple((indices,) for indices in clients)
+    return dataclasses.replace(dealt, clients=clients, turns=turns)
 
 
 def _stored(settings: DataSettings, source: Source) -> Tensor:

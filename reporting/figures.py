@@ -18,7 +18,17 @@ from matplotlib.lines import Line2D
 
 from common.errors import InputError
 from common.files import written
-from reporting.mosaics import by_client, by_method, empty, in_every_style, new_clients, restyled
+from reporting.dual import by_round, class_fractions, code_map
+from reporting.mosaics import (
+    by_client,
+    by_method,
+    empty,
+    in_every_style,
+    manifolds,
+    marked,
+    new_clients,
+    restyled,
+)
 from reporting.records import published
 
 FORMATS = ("png", "pdf", "svg")
@@ -289,6 +299,7 @@ def simpson(variant: str, panels: dict[str, str]) -> Callable[[pd.DataFrame], Fi
 
 
 DEFAULT, CONDITIONAL = "padpaf/default", "padpaf/conditional"
+RECONSTRUCTION = "feddva/reconstruction"
 MODELS = {DEFAULT: "without labels", CONDITIONAL: "conditional"}
 ALL = ("style-by-row", "content-by-row", "both")
 FIGURES: dict[str, Callable[[Any], Figure]] = {
@@ -327,6 +338,14 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "padpaf-figure19": by_client(DEFAULT, ALL, slice(0, 3)),
     "padpaf-figure20": by_client(DEFAULT, ALL, slice(3, 6)),
     "padpaf-figure21": by_client(DEFAULT, ALL, slice(6, 10)),
+    "feddva-figure3": marked(RECONSTRUCTION),
+    "feddva-figure4": marked(RECONSTRUCTION),
+    "feddva-figure5": code_map,
+    "feddva-figure6": by_round("client-marks"),
+    "feddva-figure7": by_round("label-skew"),
+    "feddva-figure8": class_fractions,
+    "feddva-figure10": manifolds(RECONSTRUCTION),
+    "feddva-figure11": manifolds(RECONSTRUCTION),
 }
 
 

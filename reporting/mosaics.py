@@ -153,3 +153,47 @@ def in_every_style(methods: dict[str, str]) -> Callable[[Arrays], Figure]:
         return _panels([panels], size=4.5) if panels else empty("nothing of this was measured at this scale")
 
     return draw
+
+
+def marked(method: str) -> Callable[[Arrays], Figure]:
+    """Test images of each client, then images decoded from a grid of codes (Fig. 3, 4)."""
+
+    def draw(arrays: Arrays) -> Figure:
+        clients = _decoding(arrays, method)
+        if not clients:
+            return empty("nothing of this was measured at this scale")
+        real = [(_style(arrays, method, k), _square_of(arrays, method, k)) for k in clients]
+        return _panels([real, _manifolds(arrays, method, clients)], size=2.6)
+
+    return draw
+
+
+def manifolds(method: str) -> Callable[[Arrays], Figure]:
+    """Images decoded from a grid of codes by each client's decoder, two in a row as in Fig. 10 and 11."""
+
+    def draw(arrays: Arrays) -> Figure:
+        panels = _manifolds(arrays, method, _decoding(arrays, method))
+        rows = [panels[n : n + 2] for n in range(0, len(panels), 2)]
+        return _panels(rows, size=3.2) if rows else empty("nothing of this was measured at this scale")
+
+    return draw
+
+
+def _decoding(arrays: Arrays, prefix: str) -> list[int]:
+    """The clients that have a manifold."""
+    start = f"{prefix}/manifold/"
+    return sorted(int(key.removeprefix(start)) for key in arrays if key.startswith(start))
+
+
+def _manifolds(arrays: Arrays, prefix: str, clients: Sequence[int]) -> list[tuple[str, np.ndarray]]:
+    return [
+        (f"{_style(arrays, prefix, k)}\nz by row, c by column", mosaic(arrays[f"{prefix}/manifold/{k}"]))
+        for k in clients
+    ]
+
+
+def _square_of(arrays: Arrays, prefix: str, client: int, side: int = 4) -> np.ndarray:
+    """Real images in a square, as many rows as there are images for."""
+    images = arrays[f"{prefix}/client/{client}/real"]
+    rows = max(1, min(side, len(images) // side))
+    return mosaic(images[: rows * side].reshape(rows, -1, *images.shape[1:]))

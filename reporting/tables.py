@@ -22,6 +22,8 @@ CONTROLS = {
     "copy": "control: the real images themselves",
     "other-client": "control: another client's real images",
     "noise": "control: noise",
+    "pixels": "control: pixels",
+    "reconstruction": "control: nothing exchanged",
 }
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}

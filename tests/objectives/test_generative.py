@@ -12,7 +12,7 @@ from common.errors import InputError
 from federation.names import selected
 from objectives.gan import DISCRIMINATORS, GENERATORS, LOSSES
 from objectives.generative import barlow_twins
-from objectives.vae import kl_divergence, posterior
+from objectives.vae import kl_to_prior, posterior
 from tests.digits import objective
 from tests.mutation import mutated
 
@@ -126,7 +126,7 @@ def test_the_regulariser_reaches_no_generator():
 def test_kl_against_torchs():
     mean, log_variance = torch.randn(4, 3), torch.randn(4, 3)
     theirs = torchs_kl(Normal(mean, (log_variance / 2).exp()), Normal(0, 1)).sum(dim=1).mean()
-    torch.testing.assert_close(kl_divergence((mean, log_variance)), theirs)
+    torch.testing.assert_close(kl_to_prior((mean, log_variance)), theirs)
 
 
 def test_the_vaes_loss_in_pieces():
@@ -144,7 +144,7 @@ def test_the_vaes_loss_in_pieces():
             return m.generator(c, m.style.vectoriser(s), None, batch["noise"][n * layers : (n + 1) * layers])
 
         error = (decode(z_c, z_s, 0) - batch["x"]).square().mean()
-        divergence = sum(kl_divergence(code) for code in codes)
+        divergence = sum(kl_to_prior(code) for code in codes)
         gamma = sum(
             barlow_twins(
                 part.projector(torch.cat(code, 1)),

@@ -1,0 +1,49 @@
+"""Clients' scores on their test images over rounds: how good, how far apart, how soon (FedDVA, Fig. 6 and 7)."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from common.run_folder import RunFolder
+from evaluation.rows import result
+
+UNITS = {"accuracy": "fraction", "reconstruction_error": "score"}
+"""Of a score; nats otherwise."""
+PARTS = {"quarter": 0.25, "half": 0.5, "all": 1.0}
+
+
+def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterator[dict[str, Any]]:
+    """Every score after every round that was scored: the mean over clients, and for accuracy its deviation.
+
+    `rounds=quarter`, `half` and `all` name the last round scored in that part of a run, so that runs of different
+    lengths have the same columns. `rounds_to_target` is the first round whose mean accuracy reaches the data set's
+    target; one more than were trained if none does.
+
+    Args:
+        targets: data set -> accuracy.
+    """
+    scores: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in run.table("scores.csv"):
+        scores[row["score"]][int(row["round"])].append(float(row["value"]))
+    for name, by_round in scores.items():
+        for setting, values in _columns(by_round):
+            yield result(name, UNITS.get(name, "nats"), float(np.mean(values)), setting=setting)
+            if name == "accuracy":
+                yield result("accuracy_std_over_clients", "fraction", float(np.std(values)), setting=setting)
+    target = (targets or {}).get(run.spec.data.dataset)
+    if "accuracy" in scores and target is not None:
+        rounds = sorted(scores["accuracy"])
+        reached = [round for round in rounds if np.mean(scores["accuracy"][round]) >= target]
+        yield result("rounds_to_target", "rounds", reached[0] if reached else rounds[-1] + 1, setting="")
+
+
+def _columns(by_round: dict[int, list[float]]) -> Iterator[tuple[str, list[float]]]:
+    rounds = sorted(by_round)
+    for round in rounds:
+        yield f"rounds={round}", by_round[round]
+    for name, part in PARTS.items():
+        until = [round for round in rounds if round <= part * rounds[-1]]
+        if until:
+            yield f"rounds={name}", by_round[until[-1]]

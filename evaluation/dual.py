@@ -1,0 +1,220 @@
+"""What FedDVA's two codes hold: the paper shows pictures (Fig. 3-5, 10, 11), these are numbers for them."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+from torch.distributions import Normal
+
+from common.keys import random_key
+from common.run_folder import RunFolder
+from evaluation.codes import Pair, accuracies, shuffled, told_apart
+from evaluation.judge import load
+from evaluation.probe import ProbeSettings
+from evaluation.rows import result
+
+CODES = ("z", "c")
+Gaussian = tuple[Tensor, Tensor]
+
+
+def _pair(run: RunFolder, key: str) -> Pair:
+    return tuple(torch.from_numpy(run.features[f"codes/{part}/{key}"]).contiguous() for part in ("train", "test"))
+
+
+def _pixels(run: RunFolder) -> Pair:
+    return tuple(part.float() / 255 for part in _pair(run, "pixels"))
+
+
+def _xi(run: RunFolder) -> float:
+    """The threshold xi_k for each dimension of c."""
+    return float(run.spec.algorithm["xi"])
+
+
+def dual_probe(
+    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 256, lr: PositiveFloat = 1e-2
+) -> Iterator[dict[str, Any]]:
+    """How well a linear classifier reads label and client from z and from c, posterior means that are standardised.
+
+    Fitted on training and scored on test images. Controls: codes of the untrained encoders, pixels, shuffled targets.
+    """
+    if "codes/test/z" not in run.features:
+        return
+    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
+    seed = random_key(run.spec.seed, "dual probe")
+    targets = ["label", "client"] if run.spec.data.dataset != "celeba" else ["client"]  # its labels are identities
+    accuracy: dict[tuple[str, str], float] = {}
+    for target in targets:
+        y = _pair(run, target)
+        cases = {code: (_standardised(_pair(run, code)), y) for code in CODES}
+        cases |= {f"untrained {code}": (_standardised(_pair(run, f"untrained-{code}")), y) for code in CODES}
+        cases |= {f"shuffled-labels {code}": (cases[code][0], shuffled(y, seed)) for code in CODES}
+        cases["pixels"] = _pixels(run), y
+        for case, value in accuracies(cases, "sound", settings, seed).items():
+            control, _, code = case.rpartition(" ")
+            accuracy[case, target] = value
+            features, control = (code, control) if code in CODES else ("z", "pixels")
+            yield _probed(f"probe=linear;features={features};target={target}", value, control)
+    yield _probed(
+        f"probe=linear;features=c;target=client;xi={_xi(run):g}{'d' * (_xi(run) > 0)}", accuracy["c", "client"]
+    )
+    if "label" in targets:
+        codes = {"content": "z", "style": "c"}
+        scored = {(name, target): accuracy[code, target] for name, code in codes.items() for target in targets}
+        yield from told_apart(scored, {target: _pair(run, target)[1] for target in targets})
+
+
+def _probed(setting: str, value: float, control: str = "") -> dict[str, Any]:
+    return result("accuracy", "fraction", value, setting=setting, protocol="sound", control=control)
+
+
+def _standardised(codes: Pair) -> Pair:
+    """Codes with the training images' mean and deviation taken out: a small code is not a poor one."""
+    mean, deviation = codes[0].mean(dim=0), codes[0].std(dim=0).clamp_min(1e-6)
+    return tuple((part - mean) / deviation for part in codes)
+
+
+def divergences(run: RunFolder, *, members: PositiveInt = 500, draws: PositiveInt = 32) -> Iterator[dict[str, Any]]:
+    """The divergences of Eq. 5 and 6 in nats, on test images, by client and in the mean; and the constraint itself.
+
+    `mc` is a Monte Carlo estimate over `draws` from each posterior, with the mixture of at most `members` test images;
+    Eq. 26 bounds it. `constraint_met` is the share of images for which Eq. 5 holds by that estimate.
+    """
+    if "codes/test/z" not in run.features:
+        return
+    arrays = {key: _pair(run, key)[1] for code in CODES for key in (code, f"{code}-log-variance")}
+    owner = _pair(run, "client")[1]
+    draw = torch.Generator().manual_seed(random_key(run.spec.seed, "divergences"))
+    latent = arrays["c"].shape[1]
+    found: dict[str, list[float]] = {}
+    for k in owner.unique().tolist():
+        rows = torch.nonzero(owner == k).squeeze(1)[:members]
+        q_z, q_c = ((arrays[code][rows], arrays[f"{code}-log-variance"][rows]) for code in CODES)
+        for name, value in _divergences(q_z, q_c, draws, draw, _xi(run) * latent).items():
+            found.setdefault(name, []).append(value)
+            unit = "fraction" if name == "constraint_met" else "nats"
+            yield result(name, unit, value, client=f"client-{k + 1}")
+    for name, values in found.items():
+        yield result(name, "fraction" if name == "constraint_met" else "nats", float(np.mean(values)))
+    yield result("xi_over_dim_c", "count", _xi(run))
+    yield result("clients", "count", len(owner.unique()))
+    task = "classification" if run.spec.algorithm.get("classify", 1.0) else "reconstruction"
+    for code in CODES:
+        yield result("latent_dim", "count", latent, setting=f"latent={code};task={task}")
+
+
+def _normal(of: Gaussian) -> Normal:
+    return Normal(of[0], (of[1] / 2).exp())
+
+
+def _divergences(q_z: Gaussian, q_c: Gaussian, draws: int, draw: torch.Generator, xi: float) -> dict[str, float]:
+    z, c = _normal(q_z), _normal(q_c)
+    pairs = Normal(c.loc[:, None], c.scale[:, None]), Normal(c.loc[None], c.scale[None])
+    noise = torch.randn(draws, *c.loc.shape, generator=draw)
+    drawn = c.loc + c.scale * noise  # (draws, images, latent)
+    own, prior = c.log_prob(drawn).sum(-1), Normal(0.0, 1.0).log_prob(drawn).sum(-1)
+    mixture = torch.stack([_log_mixture(c, part) for part in drawn])
+    to_mixture, to_prior = (own - mixture).mean(dim=0), _kl_to_prior(c)
+    return {
+        "kl_z": float(_kl_to_prior(z).mean()),
+        "kl_c": float(to_prior.mean()),
+        "kl_posterior_to_client_mixture_mc": float(to_mixture.mean()),
+        "kl_posterior_to_client_mixture_eq26": float(torch.distributions.kl_divergence(*pairs).sum(-1).mean()),
+        "kl_client_mixture_to_prior": float((mixture - prior).mean()),
+        "constraint_met": float((to_prior - to_mixture >= xi).float().mean()),
+    }
+
+
+def _kl_to_prior(q: Normal) -> Tensor:
+    return torch.distributions.kl_divergence(q, Normal(torch.zeros_like(q.loc), torch.ones_like(q.scale))).sum(-1)
+
+
+def _log_mixture(members: Normal, points: Tensor) -> Tensor:
+    """log of the mean of the members' densities at points (points, latent)."""
+    return members.log_prob(points[:, None]).sum(-1).logsumexp(dim=1) - math.log(len(members.loc))
+
+
+def swaps(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """What the judge says of images with one code exchanged for that of the next client's image.
+
+    An image is edited by its own client's decoder: `swap=c` puts in another's c, `swap=z` another's z.
+    `label_agreement` and `mark_agreement`: the judge reads the label, the client's mark, of the image that was edited.
+    `decoder=other`: the same by the decoder of the client whose code was put in. `client_accuracy`: the client read
+    from the image is the one whose c it has. The control is the reconstruction, with nothing exchanged.
+
+    `reconstruction_error`: see `_error`.
+
+    On faces, whose labels are identities, `attribute_change` instead: another hairstyle is read than before.
+    """
+    arrays, faces = run.samples, run.spec.data.dataset == "celeba"
+    pairs = sorted({tuple(map(int, key.split("/")[1:3])) for key in arrays if key.startswith("swap/")})
+    if not pairs:
+        return
+    judge = load(run.judge)
+    errors = [_error(arrays, k) for k in sorted({a for a, _ in pairs})]
+    yield result("reconstruction_error", "score", float(np.mean(errors)), setting="")
+    hits: dict[tuple[str, str, str], list[float]] = {}
+
+    def note(metric: str, setting: str, right: np.ndarray, control: str = "") -> None:
+        if metric == "client_accuracy" or (metric == "attribute_change") == faces:
+            hits.setdefault((metric, setting, control), []).append(float(right.mean()))
+
+    for a, b in pairs:
+        n = len(arrays[f"swap/{a}/{b}/z"])
+        labels = {k: arrays[f"client/{k}/real/labels"][:n] for k in (a, b)}
+        _, again, owner = judge(arrays[f"client/{a}/reconstructed"][:n])
+        note("label_agreement", "", again == labels[a], "reconstruction")
+        note("mark_agreement", "", owner == a, "reconstruction")
+        note("client_accuracy", "", owner == a, "reconstruction")
+        for decoder in (a, b):
+            _, label, mark = judge(arrays[f"swap/{a}/{b}/{'z' if decoder == a else 'c'}"])
+            note("client_accuracy", f"decoder of {'z' if decoder == a else 'c'}", mark == b)
+            for edited, swap in ((a, "swap=c"), (b, "swap=z")):
+                setting = swap if decoder == edited else f"{swap};decoder=other"
+                before = judge(arrays[f"client/{edited}/real"][:n])[2]
+                note("label_agreement", setting, label == labels[edited])
+                note("mark_agreement", setting, mark == edited)
+                note("attribute_change", f"{setting};attribute=hair", mark != before)
+    for (metric, setting, control), values in hits.items():
+        yield result(metric, "fraction", float(np.mean(values)), setting=setting, control=control)
+
+
+def _error(arrays: dict[str, np.ndarray], client: int) -> float:
+    """Mean squared difference of a pixel in [0, 1] between images and their reconstructions."""
+    real, again = (arrays[f"client/{client}/{key}"].astype(float) / 255 for key in ("real", "reconstructed"))
+    return float(np.square(real - again).mean())
+
+
+def code_map(run: RunFolder, samples: int = 2000) -> list[dict[str, Any]]:
+    """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per image and code.
+
+    `silhouette` is how far the codes themselves, not the map, fall into a cluster per client.
+    """
+    if "codes/test/z" not in run.features:
+        return []
+    from sklearn.manifold import TSNE
+    from sklearn.metrics import silhouette_score
+
+    owner = run.features["codes/test/client"]
+    kept = np.random.default_rng(random_key(run.spec.seed, "code map")).permutation(len(owner))[:samples]
+    rows = []
+    for code in CODES:
+        codes, clients = run.features[f"codes/test/{code}"][kept], owner[kept]
+        seed = random_key(run.spec.seed, "t-sne", code) % 2**32
+        points = TSNE(init="pca", perplexity=min(30, (len(codes) - 1) // 3), random_state=seed).fit_transform(codes)
+        score = float(silhouette_score(codes, clients))
+        rows += [
+            {
+                "code": code,
+                "silhouette": score,
+                "client": int(k),
+                "style": str(run.samples[f"client/{k}/style"]),
+                "x": float(x),
+                "y": float(y),
+            }
+            for k, (x, y) in zip(clients, points, strict=True)
+        ]
+    return rows
