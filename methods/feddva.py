@@ -77,7 +77,7 @@ class FedDVA(Algorithm):
         head = ["head"] if self.classify else []
         if self.reading == "paper":
             return [
-                Phase([Update(names("decoder"), self.loss)]),  # Eq. 9
+                Phase([Update(names("decoder"), self.decoder_loss)]),  # Eq. 9
                 Phase([Update(names("encoder", *head), self.loss)]),  # Eq. 11
             ]
         return [
@@ -90,12 +90,22 @@ class FedDVA(Algorithm):
 
     def loss(self, m: Any, batch: Batch) -> Tensor:
         """Eq. 4, the mean over the batch."""
+        q_z, z, q_c, c = self.codes(m, batch)
+        r_z = kl_divergence(q_z, standard_like(q_z))  # Eq. 6
+        return self.fit(m, z, c, batch) + (self.alpha * r_z + self.beta * self.regulariser(q_c)).mean()
+
+    def decoder_loss(self, m: Any, batch: Batch) -> Tensor:
+        """What of Eq. 4 depends on the decoder."""
+        with torch.no_grad():
+            _, z, _, c = self.codes(m, batch)
+        return self.reconstruction(m.decoder(z, c), batch["x"]).mean()
+
+    def codes(self, m: Any, batch: Batch) -> tuple[Posterior, Tensor, Posterior, Tensor]:
+        """q(z|x), a draw from it, q(c|x, z), and a draw from that."""
         q_z = m.encoder.z(batch["x"])
         z = sample(q_z, batch["noise"][0])
         q_c = m.encoder.c(batch["x"], z)
-        c = sample(q_c, batch["noise"][1])
-        r_z = kl_divergence(q_z, standard_like(q_z))  # Eq. 6
-        return self.fit(m, z, c, batch) + (self.alpha * r_z + self.beta * self.regulariser(q_c)).mean()
+        return q_z, z, q_c, sample(q_c, batch["noise"][1])
 
     def regulariser(self, q_c: Posterior) -> Tensor:
         """R_c (Eq. 7), (batch,); the divergence from the client's mixture by its bound, Eq. 26."""
@@ -107,14 +117,19 @@ class FedDVA(Algorithm):
 
     def fit(self, m: Any, z: Tensor, c: Tensor, batch: Batch) -> Tensor:
         """-log p_k(x|z, c), and the head's cross-entropy."""
-        loss = self.reconstruction(m.decoder(z, c), 2 * batch["x"] - 1).mean()
+        loss = self.reconstruction(m.decoder(z, c), batch["x"]).mean()
         if not self.classify:
             return loss
         return loss + self.classify * F.cross_entropy(m.head(torch.cat([z, c], dim=1)), batch["y"])
 
     def reconstruction(self, decoded: Tensor, x: Tensor) -> Tensor:
-        """-log p_k(x|z, c) for pixels of unit variance, summed over pixels, the mean over channels, (batch,)."""
-        log_p = -0.5 * ((x - decoded).square() + math.log(2 * math.pi))
+        """-log p_k(x|z, c), (batch,): of pixels in [-1, 1] with unit variance, summed, the mean over channels.
+
+        Args:
+            decoded: (batch, channels, height, width) in [-1, 1].
+            x: likewise, in [0, 1].
+        """
+        log_p = -0.5 * ((2 * x - 1 - decoded).square() + math.log(2 * math.pi))
         if self.focal:
             log_p = (1 - log_p.exp()) ** self.focal * log_p
         return -log_p.mean(dim=1).sum(dim=(1, 2))

@@ -26,6 +26,7 @@ def code_map(points: pd.DataFrame) -> Figure:
         col="code",
         col_order=["z", "c"],
         hue="who",
+        hue_order=sorted(points["who"].unique()),
         palette="deep",
         s=10,
         linewidth=0,
@@ -46,21 +47,19 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
     def draw(records: pd.DataFrame) -> Figure:
         rows = records[(records["paper"] == "feddva") & (records["split"] == split) & (records["table"] == "accuracy")]
         rows = rows[(rows["control"] == "") & rows["setting"].str.fullmatch(r"rounds=\d+")]
-        rows = rows.assign(round=rows["setting"].str.removeprefix("rounds=").pipe(pd.to_numeric))
+        rows = rows.assign(round=[int(setting.removeprefix("rounds=")) for setting in rows["setting"]])
         keys = ["dataset", "method", "variant", "round"]
-        means, deviations = (
-            rows[rows["metric"] == metric].groupby(keys, sort=False)["value"].mean().rename(name)
-            for metric, name in (("accuracy", "accuracy"), ("accuracy_std_over_clients", "deviation"))
-        )
-        curves = pd.concat([means, deviations], axis=1).reset_index()
+        names = {"accuracy": "accuracy", "accuracy_std_over_clients": "deviation"}
+        rows = rows.assign(column=rows["metric"].map(names), value=rows["value"].astype(float))
+        curves = rows.pivot_table(index=keys, columns="column", values="value", sort=False).reset_index()
         if curves.empty:
             return empty(NOTHING)
         datasets = list(dict.fromkeys(curves["dataset"]))
         figure, axes = plt.subplots(
             1, len(datasets), figsize=(5.5 * len(datasets), 3.4), squeeze=False, layout="constrained"
         )
-        names = list(dict.fromkeys(zip(curves["method"], curves["variant"], strict=True)))
-        colours = dict(zip(names, sns.color_palette("deep", len(names)), strict=True))
+        methods = list(dict.fromkeys(zip(curves["method"], curves["variant"], strict=True)))
+        colours = dict(zip(methods, sns.color_palette("deep", len(methods)), strict=True))
         for axis, dataset in zip(axes[0], datasets, strict=True):
             for (method, variant), curve in curves[curves["dataset"] == dataset].groupby(
                 ["method", "variant"], sort=False

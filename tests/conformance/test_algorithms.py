@@ -25,6 +25,8 @@ from objectives import OBJECTIVES
 from tests.digits import STYLES, data, dealt, same
 
 ALGORITHMS = sorted(algorithm_modules())
+NETWORKS = {"feddva": {"name": "dual-encoder", "width": 4}}
+"""Of the algorithms that need one of their own."""
 
 
 def _spec(name: str, objective: str = "simclr", **training) -> Spec:
@@ -39,7 +41,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
         scale="tiny",
         seed=5,
         data={"dataset": "digit", "styles": STYLES, "image_size": 8, "clients_per_style": 2},
-        network={"name": "conv3", "width": 4},
+        network=NETWORKS.get(name, {"name": "conv3", "width": 4}),
         objective={"name": objective, **settings.get(objective, {})},
         algorithm={"name": name},
         training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},

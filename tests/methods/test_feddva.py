@@ -1,0 +1,390 @@
+"""FedDVA: its loss by hand and by sampling, who is trained when, what is shared, its readings."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.distributions import Normal
+from torch.distributions import kl_divergence as torchs_kl
+
+from baselines.ditto import Ditto
+from baselines.fedavg import FedAvg
+from common.errors import InputError
+from common.spec import OptimiserSettings, SampleSettings
+from diptych.dual import Codes, _line
+from diptych.scoring import scores
+from federation import ClientData, Simulation
+from methods.feddva import SLACK, FedDVA
+from networks import Conv3, DualEncoder
+from objectives import OBJECTIVES
+from objectives.gaussian import kl_divergence, kl_to_mixture
+from tests.digits import data, dealt, same, simulate, training
+from tests.mutation import mutated
+
+ADAM = OptimiserSettings(name="adam", lr=1e-3)
+IMAGES = {"channels": 3, "image_size": 8}
+
+
+def _objective(**settings):
+    network = partial(DualEncoder, **IMAGES, width=4, latent=3)
+    return OBJECTIVES["classification"](encoder=network, classes=10, **IMAGES, hidden=3, **settings)
+
+
+def _feddva(kind=FedDVA, **settings):
+    return kind(objective=_objective(), **settings)
+
+
+def _run(algorithm, clients=None, **settings) -> Simulation:
+    return simulate(algorithm, clients, **{"buffers": "local", "optimiser": ADAM, **settings})
+
+
+def _posteriors(n: int, d: int = 3, seed: int = 0):
+    generator = torch.Generator().manual_seed(seed)
+    draw = partial(torch.randn, n, d, generator=generator, dtype=torch.float64)
+    return draw(), 0.7 * draw()
+
+
+# ---- divergences
+
+
+def test_the_divergence_is_that_of_another_library():
+    p, q = _posteriors(5), _posteriors(5, seed=1)
+    theirs = torchs_kl(*(Normal(mean, (log_variance / 2).exp()) for mean, log_variance in (p, q)))
+    torch.testing.assert_close(kl_divergence(p, q), theirs.sum(dim=1))
+    assert (kl_divergence(p, p).abs() < 1e-12).all()
+
+
+def check_the_bound(bound) -> None:
+    """Eq. 25 and 26: no smaller than the divergence from the mixture, by sampling; equal to the mean over pairs."""
+    p = _posteriors(6)
+    pairs = torch.stack([torch.stack([kl_divergence(*((a[i], b[i]), (a[j], b[j]))) for j in range(6)])
+                         for a, b in [p] for i in range(6)])  # fmt: skip
+    torch.testing.assert_close(bound(p, p), pairs.mean(dim=1))
+    of = Normal(p[0], (p[1] / 2).exp())
+    drawn = of.sample((4000,))
+    mixture = of.log_prob(drawn[:, :, None]).sum(-1).logsumexp(dim=2) - math.log(6)
+    estimate = (of.log_prob(drawn).sum(-1) - mixture).mean(dim=0)
+    assert (bound(p, p) > estimate).all()
+    assert (estimate > 0).all()
+
+
+def test_the_bound_on_the_mixture():
+    check_the_bound(kl_to_mixture)
+
+
+def test_of_one_posterior_the_mixture_is_itself():
+    p = _posteriors(1)
+    assert float(kl_to_mixture(p, p)) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("others[None]", "mean[:, None]"),
+        (".mean(dim=1)", ".sum(dim=1)"),
+        ("other_log_variances[None]", "log_variance[:, None]"),
+    ],
+)
+def test_a_wrong_bound_is_caught(right, wrong):
+    with mutated("objectives.gaussian", "kl_to_mixture", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_the_bound(mutant)
+
+
+# ---- the loss
+
+
+class _Given(torch.nn.Module):
+    """A model whose posteriors, decoding and logits are given."""
+
+    def __init__(self, q_z, q_c, decoded, logits):
+        super().__init__()
+        self.encoder = self
+        self.given = {"z": q_z, "c": q_c}
+        self.decoded, self.logits = decoded, logits
+        self.asked = []
+
+    def z(self, x):
+        return self.given["z"]
+
+    def c(self, x, z):
+        self.asked.append(z)
+        return self.given["c"]
+
+    def decoder(self, z, c):
+        self.asked.append((z, c))
+        return self.decoded
+
+    def head(self, h):
+        return self.logits
+
+
+def _case():
+    draw = partial(torch.randn, generator=torch.Generator().manual_seed(3))
+    model = _Given((draw(4, 2), draw(4, 2)), (3 * draw(4, 2), draw(4, 2)), draw(4, 3, 5, 5).tanh(), draw(4, 10))
+    batch = {"x": draw(4, 3, 5, 5).sigmoid(), "y": torch.tensor([1, 5, 0, 9]), "noise": (draw(4, 2), draw(4, 2))}
+    return model, batch
+
+
+def check_the_loss(kind) -> None:
+    """Eq. 4 with Eq. 6, 7 and 26, written out image by image."""
+    model, batch = _case()
+    for xi, focal in ((0.0, 0.0), (0.7, 0.0), (40.0, 5.0)):
+        algorithm = kind(objective=_objective(), alpha=0.5, beta=0.75, xi=xi, focal=focal, classify=2.0)
+        normal = {key: Normal(mean, (spread / 2).exp()) for key, (mean, spread) in model.given.items()}
+        expected = 0.0
+        for i in range(4):
+            own = {key: Normal(q.loc[i], q.scale[i]) for key, q in normal.items()}
+            to_prior = {key: torchs_kl(q, Normal(0.0, 1.0)).sum() for key, q in own.items()}
+            pairs = [torchs_kl(own["c"], Normal(normal["c"].loc[j], normal["c"].scale[j])).sum() for j in range(4)]
+            r_c = max(xi * 2 + sum(pairs) / 4, to_prior["c"])
+            log_p = Normal(model.decoded[i], 1.0).log_prob(2 * batch["x"][i] - 1)
+            fit = -((1 - log_p.exp()) ** focal * log_p).sum() / 3
+            label = F.cross_entropy(model.logits[i], batch["y"][i])
+            expected = expected + (fit + 0.5 * to_prior["z"] + 0.75 * r_c + 2 * label) / 4
+        torch.testing.assert_close(algorithm.loss(model, batch), expected)
+
+
+def test_the_loss():
+    check_the_loss(FedDVA)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("+ self.beta * self.regulariser", "- self.beta * self.regulariser"),
+        ("torch.maximum", "torch.minimum"),
+        ("2 * x - 1 - decoded", "x - decoded"),
+        ("log_p.mean(dim=1)", "log_p.sum(dim=1)"),
+        ("self.xi * q_c[0].shape[-1]", "self.xi"),
+        ("** self.focal", "** 1"),
+    ],
+)
+def test_a_wrong_loss_is_caught(right, wrong):
+    with mutated("methods.feddva", "FedDVA", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_the_loss(mutant)
+
+
+def test_codes_are_drawn_from_the_posteriors_and_z_is_given_to_the_second_encoder():
+    model, batch = _case()
+    _feddva().loss(model, batch)
+    (given, (z, c)), drawn = model.asked, {}
+    for key, noise in zip("zc", batch["noise"], strict=True):
+        mean, log_variance = model.given[key]
+        drawn[key] = mean + log_variance.exp().sqrt() * noise
+    torch.testing.assert_close((given, z, c), (drawn["z"], drawn["z"], drawn["c"]))
+
+
+def test_the_decoders_loss_has_the_gradient_of_the_whole():
+    torch.manual_seed(0)
+    algorithm = _feddva()
+    model = algorithm.model()
+    draw = torch.Generator().manual_seed(1)
+    batch = algorithm.draw(torch.rand(6, 3, 8, 8, generator=draw), torch.arange(6), draw)
+    leaves = list(model.decoder.parameters())
+    both = [torch.autograd.grad(loss(model, batch), leaves) for loss in (algorithm.loss, algorithm.decoder_loss)]
+    for whole, part in zip(*both, strict=True):
+        torch.testing.assert_close(whole, part)
+
+
+# ---- who is trained when
+
+
+def check_the_phases(kind) -> None:
+    """Algorithm 1: the decoder first, on Eq. 9, then both encoders, on Eq. 11; nothing else moves in either pass."""
+    algorithm = _feddva(kind)
+    model, moved = algorithm.model(), []
+    for phase in algorithm.phases():
+        (update,) = phase.updates
+        parts = {name.split(".")[0] for name, _ in model.named_parameters() if update.which.contains(name, model)}
+        moved.append(parts)
+    assert moved == [{"decoder"}, {"encoder", "head"}]
+
+
+def test_the_phases():
+    check_the_phases(FedDVA)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('names("decoder"), self.decoder_loss', 'names("encoder"), self.loss'),
+        ('names("encoder", *head), self.loss', 'names("decoder", "encoder", *head), self.loss'),
+    ],
+)
+def test_wrong_phases_are_caught(right, wrong):
+    with mutated("methods.feddva", "FedDVA", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_the_phases(mutant)
+
+
+def test_without_labels_the_head_stays_as_it_was():
+    simulation = _run(_feddva(classify=0.0), rounds=1)
+    start = dict(simulation.template.named_parameters())
+    heads = {name: t for name, t in simulation.server.tensors.items() if name.startswith("head")}
+    assert heads
+    assert all(torch.allclose(t, start[name], atol=1e-6) for name, t in heads.items())
+
+
+def test_the_released_phases():
+    """Decoder on a random c; general encoder on a random c; then personal encoder and decoder."""
+    algorithm = _feddva(reading="released", classify=0.0, xi=0.5)
+    model = algorithm.model()
+    which = [
+        {name.rsplit(".", 2)[0].split(".")[0] + "." + name.split(".")[1] for name, _ in model.named_parameters()
+         if update.which.contains(name, model) and name.startswith("encoder")}
+        | ({"decoder"} if update.which.contains("decoder.lift.0.weight", model) else set())
+        for phase in algorithm.phases() for update in phase.updates
+    ]  # fmt: skip
+    assert which == [{"decoder"}, {"encoder.general"}, {"encoder.personal", "decoder"}]
+    given, batch = _case()
+    algorithm.released_decoder_loss(given, batch)
+    assert torch.equal(given.asked[-1][1], batch["noise"][1])
+    algorithm.released_general_loss(given, batch)
+    assert torch.equal(given.asked[-1][1], batch["noise"][1])
+
+
+def test_the_released_regulariser():
+    """A divergence from N(batch mean, I) and a hinge, with 0.01 added to variances that divide."""
+    model, batch = _case()
+    model.given["c"] = (model.given["c"][0].requires_grad_(), model.given["c"][1])
+    algorithm = _feddva(reading="released", classify=0.0, xi=0.5, beta=1.0)
+    loss = algorithm.released_personal_loss(model, batch)
+    mean, log_variance = (part.detach() for part in model.given["c"])
+    variance, total = log_variance.exp(), 0.0
+
+    def slacked(m, v, other, w):
+        return 0.5 * (((m - other) ** 2 + v) / (w + SLACK) - 1 - (v / w).log()).sum()
+
+    for i in range(4):
+        local = slacked(mean[i], variance[i], mean.mean(dim=0), torch.ones(2))
+        prior = slacked(mean[i], variance[i], torch.zeros(2), torch.ones(2))
+        bound = sum(slacked(mean[i], variance[i], mean[j], variance[j]) for j in range(4)) / 4
+        total = total + (local + max(0.0, 0.5 * 2 + bound - prior)) / 4
+    fit = algorithm.fit(model, model.asked[0], model.asked[0], batch)
+    torch.testing.assert_close(loss.detach(), total + fit)
+
+
+# ---- what is shared
+
+
+def test_encoders_are_equal_after_a_round_and_decoders_are_not():
+    simulation = _run(_feddva(), rounds=2)
+    after = [simulation.synchronised(k) for k in range(3)]
+    tensors = [dict(model.named_parameters()) for model in after]
+    for name in tensors[0]:
+        alike = all(torch.equal(t[name], tensors[0][name]) for t in tensors[1:])
+        assert alike == (not name.startswith("decoder")), name
+    assert {name.split(".")[0] for name in simulation.server.tensors} == {"encoder", "head"}
+    private = _run(_feddva(head="private"), rounds=1)
+    assert {name.split(".")[0] for name in private.server.tensors} == {"encoder"}
+
+
+def test_encoders_are_averaged_by_the_number_of_images():
+    everyone = data()
+    clients = (everyone.clients[0][:100], everyone.clients[1][:30], everyone.clients[2][:50])
+    simulation = _run(_feddva(), ClientData(everyone.images, everyone.labels, clients), rounds=1)
+    name = "encoder.personal.backbone.0.weight"
+    rows, weights = simulation.population.storage[name], torch.tensor([100.0, 30.0, 50.0]) / 180
+    torch.testing.assert_close(simulation.server.tensors[name], torch.einsum("k,k...->...", weights, rows))
+
+
+def test_one_client_trains_one_auto_encoder():
+    """No averaging, so encoders and decoder go on from where they stood, and the loss falls in both passes."""
+    everyone = data()
+    simulation = _run(_feddva(), ClientData(everyone.images, everyone.labels, everyone.clients[:1]), rounds=6)
+    for phase in (0, 1):
+        losses = [row["loss"] for row in simulation.history if row["phase"] == phase]
+        assert losses == sorted(losses, reverse=True)
+
+
+# ---- heads on its representations
+
+
+@pytest.mark.parametrize("kind", [FedAvg, Ditto])
+def test_a_head_is_trained_on_encoders_that_stay(kind):
+    trained = _run(_feddva(classify=0.0), rounds=1).server.tensors
+    algorithm = kind(objective=_objective(frozen=True))
+    settings = training(rounds=1, buffers="local", optimiser=ADAM)
+    simulation = Simulation(algorithm, data(), settings, 7, start=trained)
+    simulation.run()
+    for model in simulation.population.members:
+        for part in {id(p): p for p in (algorithm.general(model), algorithm.personal(model))}.values():
+            assert same(dict(part.encoder.named_parameters()), trained, other="encoder.")
+            assert not torch.equal(part.head[0].weight, trained["head.0.weight"])
+
+
+def test_a_start_that_does_not_fit_is_refused():
+    with pytest.raises(InputError, match=r"start: that run shares tensors that this one has not: encoder\.w"):
+        Simulation(FedAvg(objective=_objective()), data(), training(), 7, start={"encoder.w": torch.zeros(3)})
+
+
+# ---- what is looked at
+
+
+def test_scores_are_of_each_clients_own_model_on_its_test_images():
+    simulation = _run(_feddva(), rounds=1)
+    rows = scores(simulation, dealt())
+    found = {(row["client"], row["score"]): row["value"] for row in rows}
+    assert {name for _, name in found} == {"accuracy", "reconstruction_error", "kl_z", "kl_c", "kl_c_mixture"}
+    split = dealt()
+    for k in range(3):
+        model = simulation.synchronised(k).eval()
+        x, y = split.images[split.tests[k]].float() / 255, split.labels[split.tests[k]]
+        with torch.no_grad():
+            z, log_variance = model.encoder.z(x)
+            c, _ = model.encoder.c(x, z)
+            right = model.head(torch.cat([z, c], dim=1)).argmax(dim=1) == y
+            error = ((model.decoder(z, c) + 1) / 2 - x).square().mean()
+            divergence = torchs_kl(Normal(z, (log_variance / 2).exp()), Normal(0.0, 1.0)).sum(dim=1).mean()
+        assert found[k, "accuracy"] == pytest.approx(float(right.float().mean()))
+        assert found[k, "reconstruction_error"] == pytest.approx(float(error), rel=1e-5)
+        assert found[k, "kl_z"] == pytest.approx(float(divergence), rel=1e-5)
+
+
+def test_codes_and_swaps_are_of_the_right_images_and_decoders():
+    simulation, split = _run(_feddva(), rounds=1), dealt()
+    before = {name: rows.clone() for name, rows in simulation.population.storage.items()}
+    codes = Codes(simulation, split, SampleSettings(images=18, probed=30))
+    features, samples = codes.features(), codes.samples()
+    assert features["codes/test/z"].shape == (30, 3)
+    assert features["codes/train/client"].tolist() == [k for k in range(3) for _ in range(10)]
+    model = simulation.synchronised(1).eval()
+    x = torch.from_numpy(features["codes/test/pixels"][10:20]).float().div(255).unflatten(1, (3, 8, 8))
+    with torch.no_grad():
+        z, _ = model.encoder.z(x)
+        torch.testing.assert_close(torch.from_numpy(features["codes/test/z"][10:20]), z)
+        torch.testing.assert_close(torch.from_numpy(features["codes/test/c"][10:20]), model.encoder.c(x, z)[0])
+        real = {k: torch.from_numpy(samples[f"client/{k}/real"]).float() / 255 for k in (1, 2)}
+        z_1, _ = simulation.synchronised(1).eval().encoder.z(real[1])
+        other = simulation.synchronised(2).eval()
+        c_2, _ = other.encoder.c(real[2], other.encoder.z(real[2])[0])
+        swapped = (other.decoder(z_1, c_2) + 1) / 2
+    got = torch.from_numpy(samples["swap/1/2/c"]).float() / 255
+    torch.testing.assert_close(got, swapped, atol=1 / 255, rtol=0)
+    assert samples["manifold/0"].shape == (8, 8, 3, 8, 8)
+    assert all(torch.equal(rows, before[name]) for name, rows in simulation.population.storage.items())
+
+
+def test_a_manifold_follows_the_direction_in_which_codes_vary_most():
+    codes = torch.tensor([[0.0, 1.0], [2.0, 1.1], [4.0, 0.9], [6.0, 1.0]])
+    line = _line(codes)
+    assert line.shape == (8, 2)
+    torch.testing.assert_close((line[0] + line[-1]) / 2, codes.mean(dim=0))
+    assert float((line[-1] - line[0])[0]) == pytest.approx(4 * float(codes[:, 0].std()), rel=0.01)
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize("settings", [{"xi": -1.0}, {"alpha": -0.1}, {"reading": "code"}, {"head": "none"}])
+def test_wrong_settings_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        _feddva(**settings)
+
+
+def test_another_encoder_is_refused():
+    network = partial(Conv3, **IMAGES, width=4)
+    algorithm = FedDVA(objective=OBJECTIVES["classification"](encoder=network, classes=10, **IMAGES))
+    with pytest.raises(InputError, match="FedDVA needs 'dual-encoder', got Conv3"):
+        algorithm.model()
