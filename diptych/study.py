@@ -183,19 +183,22 @@ class Study:
         for paper, experiment, values, seed in self._grid():
             spec = self._spec(paper, values, seed)
             spec = named.setdefault((paper, spec.digest), spec)
-            cells.append(Cell(spec, experiment.table, values.get("setting", ""), self._stand_ins(paper, spec)))
+            cells.append(Cell(spec, experiment.table, values.get("setting", ""), self._stand_ins(paper, values, spec)))
         return cells
 
     @cached_property
-    def _as_published(self) -> dict[str, Paper]:
-        return {paper: _read_paper(paper, {}) for paper in self.papers}
+    def _as_published(self) -> "Study":
+        """The same runs with all that the scale does not make smaller."""
+        return Study(self.name, self.scale, {paper: _read_paper(paper, {}) for paper in self.papers})
 
-    def _stand_ins(self, paper: str, spec: Spec) -> frozenset[str]:
-        axes = self._as_published[paper].axes
-        overlays = [axes.get(axis, {}).get(value, {}) for axis, value in spec.labels.items()]
-        published = {k: v for overlay in overlays for k, v in overlay.get("data", {}).get("styles", {}).items()}
-        played = {style: source.partition("[")[0] for style, source in spec.data.styles.items()}
-        return frozenset(style for style, source in played.items() if published.get(style) != source)
+    def _stand_ins(self, paper: str, values: dict[str, str], spec: Spec) -> frozenset[str]:
+        """The styles that are not played by the paper's images; parts of them are no others."""
+        published = self._as_published._spec(paper, values, spec.seed).data.styles
+        return frozenset(
+            style
+            for style, source in spec.data.styles.items()
+            if published.get(style, "").partition("[")[0] != source.partition("[")[0]
+        )
 
     def runs_of(self, paper: str, figure: Figure) -> list[str]:
         """The runs of the first seed that a figure is drawn from: in their default form, unless it names a variant."""

@@ -74,6 +74,14 @@ WRONG_SPECS: list[tuple[str, Any, list[str]]] = [
     ("data.deal", {"name": "iid", "beta": 1}, ["data.deal.beta: unknown key"]),
     ("data.clients_per_style", 5000, ["clients_per_style", "5000"]),
     ("data.train_fraction", 1.0, ["data.train_fraction", "less than 1"]),
+    ("data.marks", {"usps": "elipse"}, ["data.marks.usps", "'elipse'", "did you mean 'ellipse'"]),
+    ("data.at_most", 1, ["data.at_most", "greater than or equal to 2"]),
+    ("data.test_images", "some", ["data.test_images", "all, dealt"]),
+    ("algorithm", {"name": "feddva", "xi": -1}, ["algorithm.xi", "greater than or equal to 0", "-1"]),
+    ("algorithm", {"name": "feddva"}, ["FedDVA cannot be used with objective 'simclr'"]),
+    ("network", {"name": "dual-encoder", "latent": 0}, ["network.latent", "greater than 0", "0"]),
+    ("network", {"name": "dual-encoder", "width": 0}, ["network.width", "greater than 0"]),
+    ("score_every", -1, ["score_every", "greater than or equal to 0"]),
 ]
 
 

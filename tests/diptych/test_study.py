@@ -103,6 +103,40 @@ def test_padpafs_settings(paper):
         assert specs[f"padpaf/mnist_eight-clients/{method}/default/2011"].algorithm["mu"] == 1.0
 
 
+def test_feddvas_settings(paper):
+    """App. F, G, H, and the code where the paper is silent."""
+    specs = {name: spec for name, spec in paper.specs.items() if name.startswith("feddva/") and name.endswith("/2011")}
+    for name, spec in specs.items():
+        training = spec.training
+        assert (training.rounds, training.local_epochs, training.batch_size) == (200, 5, 256)
+        assert (training.optimiser.name, training.optimiser.lr) == ("adam", 1e-3)
+        assert (training.buffers, training.server.weighting, training.participation) == ("local", "size", 1.0)
+        own = spec.network["name"] == "dual-encoder"
+        assert own == (spec.labels["method"] == "feddva" or spec.labels["variant"] == "on-feddva")
+        if spec.labels["method"] == "feddva" and spec.labels["variant"] != "released" and "xi=0" not in name:
+            assert (spec.algorithm["alpha"], spec.algorithm["beta"], spec.algorithm["xi"]) == (1.0, 0.75, 8.0)
+            classifies = spec.algorithm.get("classify", 1.0) > 0
+            assert spec.network["latent"] == (8 if classifies else 4)
+    assert specs["feddva/mnist_client-marks/feddva/xi=0/2011"].algorithm["xi"] == 0
+    released = specs["feddva/mnist_client-marks/feddva/released/2011"].algorithm
+    assert (released["reading"], released["xi"], released["focal"], released["beta"]) == ("released", 0.5, 5.0, 1.0)
+    for dataset, channels, side in (("mnist", 1, 28), ("cifar10", 3, 32)):
+        for method in ("feddva", "fedavg", "fedavg-ft", "ditto"):
+            skewed = specs[f"feddva/{dataset}_label-skew/{method}/default/2011"].data
+            assert (skewed.clients_per_style, skewed.test_images) == (20, "dealt")
+            assert (skewed.channels, skewed.image_size) == (channels, side)
+            assert set(skewed.styles.values()) == {dataset}
+    assert specs["feddva/mnist_label-skew/fedavg-ft/default/2011"].algorithm["fine_tuning_epochs"] == 5
+    assert specs["feddva/mnist_label-skew/ditto/default/2011"].algorithm["mu"] == 1.0
+    head = specs["feddva/mnist_client-marks/ditto/on-feddva/2011"]
+    assert head.objective["frozen"]
+    assert head.start == "feddva/mnist_client-marks/feddva/reconstruction/2011"
+    assert head.network == specs[head.start].network
+    faces = specs["feddva/celeba_hairstyles/feddva/reconstruction/2011"]
+    assert (faces.data.at_most, faces.data.image_size, faces.network["width"]) == (5000, 64, 32)
+    assert [names[0] for names in faces.data.attributes.values()] == ["Bald", "Wearing_Hat", "Blond_Hair", "Black_Hair"]
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_names_and_digests_belong_together(scale):
     study = load_study(scale)

@@ -96,6 +96,24 @@ def test_a_worker_holds_the_images_with_its_attributes_in_turn(tmp_path):
     assert training
 
 
+def test_faces_are_tested_on_those_with_the_same_attribute(tmp_path):
+    """FedDVA's hairstyles: a client for each, at most so many training images."""
+    _faces(tmp_path)
+    lists = {"bald": ["Bald"], "hat": ["Wearing_Hat"]}
+    settings = {"styles": dict.fromkeys(lists, "celeba"), "attributes": lists, "test_images": "dealt"}
+    dealt, few = (partition(_workers(**settings, at_most=count), str(tmp_path), 0) for count in (None, 3))
+    source = dealt.sources[0]
+    tests = set(range(len(source.labels))) - set(torch.cat(dealt.train).tolist())
+    for (name,), train, test in zip(lists.values(), dealt.clients, dealt.tests, strict=True):
+        with_it = set(np.flatnonzero(source.extra["attributes"][:, ATTRIBUTES.index(name)]).tolist())
+        assert set(test.tolist()) <= with_it & tests
+        assert set(train.tolist()) | set(test.tolist()) == with_it
+    assert [len(c) for c in few.clients] == [len(parts[0]) for parts in few.turns] == [3, 3]
+    assert all(set(c.tolist()) < set(d.tolist()) for c, d in zip(few.clients, dealt.clients, strict=True))
+    with pytest.raises(InputError, match=r"data.at_most: clients that work on their images in turns"):
+        partition(_workers(at_most=3), str(tmp_path), 0)
+
+
 def test_attributes_that_cannot_be_had_are_refused(tmp_path):
     _faces(tmp_path)
     lists = {"worker-1": ["Bold", "Male"], "worker-2": ["Young"]}

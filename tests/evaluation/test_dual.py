@@ -1,0 +1,249 @@
+"""What is measured of two codes, on codes and images whose answers are known."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from common.run_folder import RunFolder
+from evaluation import dual
+from evaluation.curves import curves
+from evaluation.dual import code_map, divergences, dual_probe, swaps
+from tests.evaluation.test_frechet import SPEC
+from tests.mutation import mutated
+
+CLASSES, CLIENTS, N = 5, 3, 300
+
+
+def _one_hot(values: np.ndarray, rng) -> np.ndarray:
+    return (3 * np.eye(6)[values] + 0.1 * rng.normal(size=(len(values), 6))).astype(np.float32)
+
+
+def _run(folder, features=None, samples=None, *, algorithm: str = "{name: feddva, xi: 8.0}", dataset="mnist"):
+    run = RunFolder(folder)
+    run.write_features(features or {})
+    if samples:
+        run.write_arrays("samples.npz", samples)
+    spec = SPEC.replace("algorithm: {name: padpaf}", f"algorithm: {algorithm}")
+    (folder / "spec.yaml").write_text(spec.replace("dataset: mnist", f"dataset: {dataset}"))
+    return run
+
+
+def _codes(z: str, c: str) -> dict[str, np.ndarray]:
+    """z and c that say `label`, `client` or `nothing`; the label is the number of bright pixels."""
+    rng, arrays = np.random.default_rng(0), {}
+    for part in ("train", "test"):
+        label, client = rng.integers(0, CLASSES, N), rng.integers(0, CLIENTS, N)
+        said = {"label": _one_hot(label, rng), "client": _one_hot(client, rng)}
+        said["nothing"] = rng.normal(size=(N, 6)).astype(np.float32)
+        found = {"z": said[z], "c": said[c], "untrained-z": said["nothing"], "untrained-c": said["nothing"]}
+        found |= {f"{code}-log-variance": np.zeros((N, 6), np.float32) for code in "zc"}
+        pixels = 255 * np.concatenate([np.eye(CLASSES)[label], np.eye(CLIENTS)[client]], axis=1).astype(np.uint8)
+        arrays |= {f"codes/{part}/{key}": rows for key, rows in found.items()}
+        arrays |= {f"codes/{part}/pixels": pixels, f"codes/{part}/label": label, f"codes/{part}/client": client}
+    return arrays
+
+
+def _by(records) -> dict[tuple[str, str, str], float]:
+    """Numbers over all clients."""
+    return {
+        (r["metric"], r.get("setting", ""), r.get("control", "")): r["value"] for r in records if not r.get("client")
+    }
+
+
+# ---- probes
+
+
+@pytest.mark.parametrize(
+    ("z", "c", "expected"), [("label", "client", 1), ("client", "label", -1), ("nothing", "nothing", 0)]
+)
+def test_probes_say_what_each_code_holds(z, c, expected, tmp_path):
+    found = _by(dual_probe(_run(tmp_path, _codes(z, c)), epochs=20, batch_size=32))
+    assert found["disentanglement", "", ""] == pytest.approx(expected, abs=0.1)
+    for code, says in (("z", z), ("c", c)):
+        for target, classes in (("label", CLASSES), ("client", CLIENTS)):
+            setting = f"probe=linear;features={code};target={target}"
+            value = found["accuracy", setting, ""]
+            assert value > 0.98 if says == target else abs(value - 1 / classes) < 0.15
+            assert abs(found["accuracy", setting, "untrained"] - 1 / classes) < 0.15
+            assert abs(found["accuracy", setting, "shuffled-labels"] - 1 / classes) < 0.15
+    for target in ("label", "client"):
+        assert found["accuracy", f"probe=linear;features=z;target={target}", "pixels"] > 0.98
+
+
+def test_small_codes_are_as_good_as_large_ones(tmp_path):
+    arrays = _codes("label", "client")
+    for part in ("train", "test"):
+        arrays[f"codes/{part}/z"] = arrays[f"codes/{part}/z"] * 1e-4 + 7
+    found = _by(dual_probe(_run(tmp_path, arrays), epochs=20, batch_size=32))
+    assert found["accuracy", "probe=linear;features=z;target=label", ""] > 0.98
+
+
+@pytest.mark.parametrize(("xi", "name"), [("8.0", "xi=8d"), ("0", "xi=0")])
+def test_the_threshold_is_named(xi, name, tmp_path):
+    run = _run(tmp_path, _codes("label", "client"), algorithm=f"{{name: feddva, xi: {xi}}}")
+    assert _by(dual_probe(run, epochs=1))["accuracy", f"probe=linear;features=c;target=client;{name}", ""] > 0
+
+
+def test_identities_are_no_labels_to_probe(tmp_path):
+    found = _by(dual_probe(_run(tmp_path, _codes("label", "client"), dataset="celeba"), epochs=1))
+    assert not [setting for _, setting, _ in found if "target=label" in setting]
+    assert not [metric for metric, _, _ in found if metric == "disentanglement"]
+
+
+# ---- divergences
+
+
+def _constant(means: list[float], log_variance: float, d: int = 2) -> dict[str, np.ndarray]:
+    """Every client's posteriors are the same Gaussian around its mean."""
+    arrays = _codes("nothing", "nothing")
+    for part in ("train", "test"):
+        owner = arrays[f"codes/{part}/client"]
+        arrays[f"codes/{part}/c"] = np.repeat(np.array(means)[owner][:, None], d, axis=1).astype(np.float32)
+        arrays[f"codes/{part}/c-log-variance"] = np.full((N, d), log_variance, np.float32)
+    return arrays
+
+
+def check_divergences(measure, folder) -> None:
+    """Posteriors of a client that are all alike are their mixture: closed forms."""
+    means, log_variance = [0.0, 3.0, -1.0], math.log(0.5)
+    run = _run(folder, _constant(means, log_variance), algorithm="{name: feddva, xi: 2.0}")
+    found = _by(measure(run, members=60, draws=200))
+    expected = np.mean([0.5 * 2 * (m**2 + 0.5 - 1 - log_variance) for m in means])
+    assert found["kl_c", "", ""] == pytest.approx(expected, rel=1e-5)
+    assert found["kl_client_mixture_to_prior", "", ""] == pytest.approx(expected, rel=0.03)
+    assert found["kl_posterior_to_client_mixture_mc", "", ""] == pytest.approx(0, abs=1e-4)
+    assert found["kl_posterior_to_client_mixture_eq26", "", ""] == pytest.approx(0, abs=1e-5)
+    assert found["constraint_met", "", ""] == pytest.approx(1 / 3), "xi = 2 * 2 nats: only 3.0 is that far away"
+    assert found["xi_over_dim_c", "", ""] == 2
+    assert found["clients", "", ""] == CLIENTS
+    assert found["latent_dim", "latent=c;task=classification", ""] == 2
+
+
+def test_divergences(tmp_path):
+    check_divergences(divergences, tmp_path)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("(mixture - prior)", "(own - mixture)"), (">= xi", ">= 0")])
+def test_wrong_divergences_are_caught(right, wrong, tmp_path):
+    with mutated("evaluation.dual", "_divergences", right, wrong), pytest.raises(AssertionError):
+        check_divergences(divergences, tmp_path)
+
+
+def test_the_sampled_divergence_is_below_its_bound(tmp_path):
+    found = _by(divergences(_run(tmp_path, _codes("label", "client")), members=60, draws=20))
+    sampled, bound = (found[f"kl_posterior_to_client_mixture_{way}", "", ""] for way in ("mc", "eq26"))
+    assert 0 < sampled < bound
+
+
+# ---- swaps
+
+
+def _images(labels: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Images that say what they show: label and mark in their first two pixels."""
+    images = np.zeros((len(labels), 1, 4, 4), np.uint8)
+    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels, marks
+    return images
+
+
+def _swapped(follows: str) -> dict[str, np.ndarray]:
+    """Two clients; decoded images have the label of z, and the mark of c or of the decoder."""
+    rng = np.random.default_rng(0)
+    labels = {k: rng.integers(0, 10, 50) for k in (0, 1)}
+    arrays = {}
+    for k in (0, 1):
+        real = _images(labels[k], np.full(50, k))
+        arrays |= {f"client/{k}/real": real, f"client/{k}/reconstructed": real, f"client/{k}/real/labels": labels[k]}
+    for a, b in ((0, 1), (1, 0)):
+        for decoder, k in (("z", a), ("c", b)):
+            mark = b if follows == "c" else k
+            arrays[f"swap/{a}/{b}/{decoder}"] = _images(labels[a], np.full(50, mark))
+    return arrays
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    reads = SimpleNamespace(calls=0)
+
+    def judge(images):
+        reads.calls += 1
+        return images.reshape(len(images), -1), images[:, 0, 0, 0].astype(int), images[:, 0, 0, 1].astype(int)
+
+    monkeypatch.setattr(dual, "load", lambda file: judge)
+    return reads
+
+
+def test_perfect_codes_are_told_from_a_decoder_that_does_it_all(judge, tmp_path):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "d").mkdir()
+    codes = _by(swaps(_run(tmp_path / "c", samples=_swapped("c"))))
+    assert codes["label_agreement", "swap=c", ""] == 1, "another c leaves the label"
+    assert codes["mark_agreement", "swap=c", ""] == 0, "and changes the mark"
+    assert codes["label_agreement", "swap=z", ""] < 0.3
+    assert codes["mark_agreement", "swap=z", ""] == 1
+    assert codes["client_accuracy", "decoder of z", ""] == codes["client_accuracy", "decoder of c", ""] == 1
+    decoders = _by(swaps(_run(tmp_path / "d", samples=_swapped("decoder"))))
+    assert decoders["mark_agreement", "swap=c", ""] == 1, "its own decoder draws its own mark whatever c says"
+    assert decoders["mark_agreement", "swap=c;decoder=other", ""] == 0
+    assert decoders["client_accuracy", "decoder of z", ""] == 0
+    for found in (codes, decoders):
+        assert found["label_agreement", "", "reconstruction"] == found["mark_agreement", "", "reconstruction"] == 1
+        assert found["reconstruction_error", "", ""] == 0
+        assert not [metric for metric, _, _ in found if metric == "attribute_change"]
+
+
+def test_faces_have_hairstyles_instead_of_labels(judge, tmp_path):
+    found = _by(swaps(_run(tmp_path, samples=_swapped("c"), dataset="celeba")))
+    assert found["attribute_change", "swap=c;attribute=hair", ""] == 1
+    assert found["attribute_change", "swap=z;attribute=hair", ""] == 0
+    assert not [metric for metric, _, _ in found if metric in ("label_agreement", "mark_agreement")]
+
+
+def test_a_run_without_codes_is_not_measured(tmp_path):
+    run = _run(tmp_path)
+    for evaluation in (dual_probe, divergences, swaps, curves):
+        assert list(evaluation(run)) == []
+    assert code_map(run) == []
+
+
+def test_the_map_has_both_codes_and_says_how_clustered_they_are(tmp_path):
+    samples = {f"client/{k}/style": np.array(f"style {k}") for k in range(CLIENTS)}
+    rows = code_map(_run(tmp_path, _codes("nothing", "client"), samples), samples=90)
+    assert len(rows) == 180
+    score = {row["code"]: row["silhouette"] for row in rows}
+    assert score["c"] > 0.8
+    assert abs(score["z"]) < 0.1
+
+
+# ---- curves
+
+
+def check_curves(measure, folder) -> None:
+    """Two clients over eight rounds, one score for each round and client."""
+    rows = [(r, k, "accuracy", 0.1 * r + 0.02 * (-1) ** k) for r in range(1, 9) for k in (0, 1)]
+    rows += [(r, k, "kl_c", 10.0 * r) for r in range(1, 9) for k in (0, 1)]
+    lines = ["round,client,score,value", *(",".join(map(str, row)) for row in rows)]
+    (folder / "scores.csv").write_text("\n".join(lines))
+    found = _by(measure(_run(folder), targets={"mnist": 0.45}))
+    for name, round in (("quarter", 2), ("half", 4), ("all", 8)):
+        for setting in (f"rounds={name}", f"rounds={round}"):
+            assert found["accuracy", setting, ""] == pytest.approx(0.1 * round)
+            assert found["accuracy_std_over_clients", setting, ""] == pytest.approx(0.02)
+            assert found["kl_c", setting, ""] == pytest.approx(10 * round)
+    assert found["rounds_to_target", "", ""] == 5
+    assert _by(measure(_run(folder), targets={"mnist": 0.99}))["rounds_to_target", "", ""] == 9
+    assert not [key for key in _by(measure(_run(folder))) if key[0] == "rounds_to_target"]
+
+
+def test_curves(tmp_path):
+    check_curves(curves, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("until[-1]", "until[0]"), (">= target", "< target"), ("np.std(values)", "np.var(values)")]
+)
+def test_wrong_curves_are_caught(right, wrong, tmp_path):
+    name = "_columns" if "until" in right else "curves"
+    with mutated("evaluation.curves", name, right, wrong) as mutant, pytest.raises(AssertionError):
+        check_curves(mutant if name == "curves" else curves, tmp_path)
