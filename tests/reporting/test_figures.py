@@ -15,14 +15,15 @@ from reporting import figures
 from reporting.figures import FIGURES, FORMATS, write_figure
 from reporting.mosaics import mosaic
 
-CONFIG = yaml.safe_load((ROOT / "config" / "papers" / "padpaf.yaml").read_text())
-COUNTS = ["ssl", "split", "client", "style", "class", "images"]
-POINTS = ["ssl", "split", "silhouette", "client", "style", "x", "y"]
+FEDDVA = yaml.safe_load((ROOT / "config" / "papers" / "feddva.yaml").read_text())
+PADPAF = yaml.safe_load((ROOT / "config" / "papers" / "padpaf.yaml").read_text())
+COUNTS = ["dataset", "ssl", "split", "client", "style", "class", "images"]
+POINTS = ["dataset", "ssl", "split", "silhouette", "client", "style", "x", "y"]
 
 
 def _counts() -> pd.DataFrame:
     rows = [
-        ("simclr", s, k, "ab"[k // 3], c, (k * 7 + c) % 5)
+        ("digit", "simclr", s, k, "ab"[k // 3], c, (k * 7 + c) % 5)
         for s in ("iid", "dirichlet-0.2")
         for k in range(6)
         for c in range(4)
@@ -33,7 +34,7 @@ def _counts() -> pd.DataFrame:
 def _points() -> pd.DataFrame:
     g = np.random.default_rng(0)
     rows = [
-        ("simclr", s, 0.42, k, "ab"[k // 3], *g.normal(size=2))
+        ("digit", "simclr", s, 0.42, k, "ab"[k // 3], *g.normal(size=2))
         for s in ("iid", "dirichlet-0.8")
         for k in range(6)
         for _ in range(5)
@@ -98,9 +99,42 @@ def _images() -> dict[str, np.ndarray]:
     return arrays
 
 
+def _codes() -> pd.DataFrame:
+    g = np.random.default_rng(0)
+    rows = [(code, 0.3, k, f"style {k}", *g.normal(size=2)) for code in "zc" for k in range(3) for _ in range(5)]
+    return pd.DataFrame(rows, columns=["code", "silhouette", "client", "style", "x", "y"]).astype(str)
+
+
+def _rounds() -> pd.DataFrame:
+    """Accuracy by round and its deviation, of two methods and a variant, under both splits of FedDVA."""
+    cell = dict.fromkeys(COLUMNS, "") | {"paper": "feddva", "table": "accuracy", "dataset": "mnist", "seed": "1"}
+    rows = [
+        cell
+        | {"split": split, "method": method, "variant": variant, "setting": f"rounds={r}", "metric": metric, "value": v}
+        for split in ("client-marks", "label-skew")
+        for method, variant in (("feddva", ""), ("fedavg", ""), ("fedavg", "on-feddva"))
+        for r in (2, 4, 10)
+        for metric, v in (("accuracy", 0.05 * r), ("accuracy_std_over_clients", 0.1))
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _decoded() -> dict[str, np.ndarray]:
+    rng, arrays = np.random.default_rng(0), {}
+    for k in range(4):
+        prefix = f"feddva/reconstruction/client/{k}"
+        arrays |= {f"{prefix}/style": np.array(f"style {k}")}
+        arrays |= {f"{prefix}/real": rng.integers(0, 256, (20, 1, 4, 4), dtype=np.uint8)}
+        arrays[f"feddva/reconstruction/manifold/{k}"] = rng.integers(0, 256, (8, 8, 1, 4, 4), dtype=np.uint8)
+    return arrays
+
+
 def _data(name: str) -> Any:
+    if name.startswith("feddva-"):
+        kind = FEDDVA["figures"][name.removeprefix("feddva-")].get("data", "records")
+        return {"code-map": _codes, "samples": _decoded, "records": _rounds, "class-counts": _counts}[kind]()
     if name.startswith("padpaf-"):
-        kind = CONFIG["figures"][name.removeprefix("padpaf-")].get("data", "records")
+        kind = PADPAF["figures"][name.removeprefix("padpaf-")].get("data", "records")
         return {"points": _simpson, "samples": _images, "records": _probes}[kind]()
     return {"fedstyle-figure4": _points, "fedstyle-figure5": _counts}.get(name, _records)()
 
