@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from common.errors import InputError
+
 View = Callable[[Tensor, torch.Generator], Tensor]
 """How a client sees images (batch, channels, height, width) in [0, 1]; what is random is drawn at each access."""
 
@@ -22,6 +24,9 @@ class ClientData:
         views: for each client, how it sees its images; None if all see them as they are.
         turns: for each client, the parts of its images that it works on in turn, one in each round; None if it always
             works on all of them.
+
+    Raises:
+        InputError: a client has no images.
     """
 
     images: Tensor
@@ -29,6 +34,11 @@ class ClientData:
     clients: tuple[Tensor, ...]
     views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        empty = [client for client, indices in enumerate(self.clients) if not len(indices)]
+        if empty:
+            raise InputError(f"data: client {empty[0]} of {len(self.clients)} has no training images")
 
     def share(self, client: int, round: int) -> Tensor:
         """The indices of the images that a client works on in a round."""

@@ -16,6 +16,7 @@ from common.spec import OptimiserSettings, SampleSettings
 from diptych.dual import Codes, _line
 from diptych.scoring import scores
 from federation import ClientData, Simulation
+from federation.checkpoint import resume, save
 from methods.feddva import SLACK, FedDVA
 from networks import Conv3, DualEncoder
 from objectives import OBJECTIVES
@@ -374,7 +375,37 @@ def test_a_manifold_follows_the_direction_in_which_codes_vary_most():
     assert float((line[-1] - line[0])[0]) == pytest.approx(4 * float(codes[:, 0].std()), rel=0.01)
 
 
+def test_scores_survive_a_stop(tmp_path):
+    """A run that is killed after its second round scores the first two only once, and the rest as if never stopped."""
+    algorithm, settings = _feddva(), training(rounds=4, buffers="local", optimiser=ADAM)
+
+    def keep(simulation: Simulation) -> None:
+        if simulation.round:
+            simulation.scores += scores(simulation, dealt())
+        if simulation.round == stop:
+            save(tmp_path / "checkpoint.pt", simulation, "key")
+            raise InterruptedError
+
+    stop = None
+    whole, stopped, resumed = (Simulation(algorithm, data(), settings, 7) for _ in range(3))
+    whole.run(keep)
+    stop = 2
+    with pytest.raises(InterruptedError):
+        stopped.run(keep)
+    stop = None
+    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
+    resumed.run(keep)
+    assert resumed.scores == whole.scores
+    assert len(whole.scores) == 4 * 3 * 5
+
+
 # ---- bad input
+
+
+def test_a_client_without_images_is_refused():
+    everyone = data()
+    with pytest.raises(InputError, match="data: client 1 of 2 has no training images"):
+        ClientData(everyone.images, everyone.labels, (everyone.clients[0], torch.zeros(0, dtype=torch.long)))
 
 
 @pytest.mark.parametrize("settings", [{"xi": -1.0}, {"alpha": -0.1}, {"reading": "code"}, {"head": "none"}])
