@@ -105,7 +105,7 @@ class Paper(BaseModel, extra="forbid"):
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]
-    claims: dict[str, dict[str, str]] = {}
+    claims: dict[str, dict[str, str | list[str]]] = {}
     aliases: dict[str, dict[str, str]] = {}
     figures: dict[str, Figure] = {}
 

@@ -95,7 +95,7 @@ class Evaluator:
 
     records: pd.DataFrame
     index: Index
-    fixed: dict[str, str] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
     aliases: dict[str, dict[str, str]] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     used: list[str] = field(default_factory=list)
@@ -181,7 +181,7 @@ class Finding:
 def findings(
     paper: str,
     records: pd.DataFrame,
-    fixed: dict[str, dict[str, str]],
+    fixed: dict[str, dict[str, Any]],
     aliases: dict[str, dict[str, str]] | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper.
