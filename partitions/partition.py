@@ -177,9 +177,7 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
         raise InputError(f"data.styles: with pool 'together' all styles show one source, got {sorted(expressions)}")
     for key in ("marks", "label_shift"):
         if getattr(settings, key):
-            raise InputError(
-                f"data.{key}: with pool 'together' all styles show the same images; see data.pool"
-            )
+            raise InputError(f"data.{key}: with pool 'together' all styles show the same images; see data.pool")
     source, rng = (
         load(expressions.pop(), settings.image_size, root),
         np.random.default_rng(random_key(seed, "partition")),

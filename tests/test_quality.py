@@ -11,7 +11,7 @@ from common.codehash import ROOT
 PACKAGES = {
     "common": set(),
     "federation": {"common"},
-    "networks": set(),
+    "networks": {"common"},
     "objectives": {"common", "federation", "networks"},
     "partitions": {"common"},
     "baselines": {"federation", "networks", "objectives", "baselines"},
