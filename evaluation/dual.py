@@ -30,8 +30,8 @@ def _pixels(run: RunFolder) -> Pair:
 
 
 def _xi(run: RunFolder) -> float:
-    """The threshold xi_k for each dimension of c."""
-    return float(run.spec.algorithm["xi"])
+    """The threshold xi_k for each dimension of c; 8 is FedDVA's default."""
+    return float(run.spec.algorithm.get("xi", 8.0))
 
 
 def dual_probe(
