@@ -43,6 +43,7 @@ class DataSettings(_Settings):
         label_shift: style -> what is added to its labels, modulo the number of classes (FedDVA's code).
         test_images: a client's are `all` of its style's; or they are `dealt` out as well, so that a client has the
             same part of a class's test as of its training images, or, with attributes, those that have one of its own.
+        server_share: of each style's training images, stratified by class, that the server has and no client.
         at_most: images that a client has, drawn at random from its share; null for all.
         resample: `mean` brings every style's training images to the mean number over styles (FedStyle, App. A).
         train_fraction: of a source without an official test split.
@@ -61,6 +62,7 @@ class DataSettings(_Settings):
     marks: dict[str, str] = {}
     label_shift: dict[str, int] = {}
     test_images: Literal["all", "dealt"] = "all"
+    server_share: Share = 0.0
     at_most: Annotated[int, Field(ge=2)] | None = None
     resample: Literal["mean", "none"] = "mean"
     train_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.7

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field, validate_call
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, validate_call
 
 from common.errors import InputError
 
@@ -89,6 +89,66 @@ def label_skew(
     return dealt
 
 
+@_arrays
+def shards(
+    labels: np.ndarray, clients: int, rng: np.random.Generator, *, each: PositiveInt, repeat: bool = False
+) -> list[np.ndarray]:
+    """`each` shards of a single class for every client; disjoint and complete (SDA-FL's and PS-FedGAN's splits).
+
+    Every class is cut into as many shards as the others. Which client gets which is drawn at random; two of one class
+    only if `repeat`, so that otherwise a client has exactly `each` classes.
+    """
+    classes = np.unique(labels)
+    per_class, rest = divmod(clients * each, len(classes))
+    if rest or not per_class:
+        raise InputError(
+            f"data.deal.each: {clients} clients with {each} shards each are {clients * each}, which is no multiple of "
+            f"{len(classes)} classes"
+        )
+    if not repeat and max(per_class - clients, each - len(classes)) > 0:
+        raise InputError(f"data.deal.each: {each} different classes for each of {clients} clients cannot be had")
+    owners = _owners(len(classes), per_class, clients, each, repeat, rng)
+    dealt: list[list[np.ndarray]] = [[] for _ in range(clients)]
+    for c, mine in zip(classes, owners, strict=True):
+        members = rng.permutation(np.flatnonzero(labels == c))
+        if len(members) < per_class:
+            raise InputError(
+                f"data.deal.each: {len(members)} images of class {c} cannot be cut into {per_class} shards"
+            )
+        for client, shard in zip(mine, np.array_split(members, per_class), strict=True):
+            dealt[client].append(shard)
+    return [np.concatenate(parts) for parts in dealt]
+
+
+def _owners(
+    classes: int, per_class: int, clients: int, each: int, repeat: bool, rng: np.random.Generator
+) -> list[list[int]]:
+    """The clients that get the shards of each class."""
+    if repeat:
+        return rng.permutation(np.repeat(np.arange(clients), each)).reshape(classes, per_class).tolist()
+    left, owners = np.full(clients, each), []
+    for _ in range(classes):  # to those with most shards still to come, drawn among equals: this always comes out even
+        order = np.lexsort([rng.random(clients), -left])[:per_class]
+        left[order] -= 1
+        owners.append(order.tolist())
+    return [owners[n] for n in rng.permutation(classes)]
+
+
+@_arrays
+def by_class(
+    labels: np.ndarray, clients: int, rng: np.random.Generator, *, of: list[list[NonNegativeInt]]
+) -> list[np.ndarray]:
+    """Client k has all images of the classes of[k] (PS-FedGAN's Setup-1), in random order."""
+    named = [c for group in of for c in group]
+    if len(of) != clients or len(set(named)) != len(named) or not all(of):
+        raise InputError(f"data.deal.of: must name different classes for each of {clients} clients, got {of}")
+    dealt = [rng.permutation(np.flatnonzero(np.isin(labels, group))) for group in of]
+    for group, indices in zip(of, dealt, strict=True):
+        if not len(indices):
+            raise InputError(f"data.deal.of: there is no image of {group}")
+    return dealt
+
+
 def in_proportion(labels: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Test images dealt so that each client's part of each class is its part of that class's training images.
 
@@ -106,4 +166,10 @@ def in_proportion(labels: np.ndarray, shares: np.ndarray, rng: np.random.Generat
     return [np.array(part, dtype=int) for part in dealt]
 
 
-PARTITIONS: dict[str, Deal] = {"iid": iid, "dirichlet": dirichlet, "label-skew": label_skew}
+PARTITIONS: dict[str, Deal] = {
+    "iid": iid,
+    "dirichlet": dirichlet,
+    "label-skew": label_skew,
+    "shards": shards,
+    "by-class": by_class,
+}

@@ -37,6 +37,7 @@ class Partition:
         client_styles: for each client, the index of its style.
         style_views: for each style, how its clients see images; None if all see them as they are.
         turns: for each client, the parts of its images that it works on in turn; None if it works on all of them.
+        server: the indices of the server's own training images, which no client has.
         dealt_tests: for each client, the test images that were dealt to it; None if it has all of its style's.
     """
 
@@ -50,6 +51,7 @@ class Partition:
     client_styles: tuple[int, ...]
     style_views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
+    server: Tensor = dataclasses.field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
     dealt_tests: tuple[Tensor, ...] | None = None
 
     @property
@@ -142,6 +144,9 @@ def _own(settings: DataSettings, root: str, seed: int) -> Partition:
     starts = np.cumsum([0] + [len(source.labels) for source in sources])
     rngs = [np.random.default_rng(random_key(seed, "partition", style)) for style in settings.styles]
     splits = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
+    held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
+    tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
+    splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]
     size = round(np.mean([mask.sum() for mask in splits]))
     clients, client_styles = [], []
     for number, (source, mask, rng) in enumerate(zip(sources, splits, rngs, strict=True)):
@@ -163,7 +168,8 @@ def _own(settings: DataSettings, root: str, seed: int) -> Partition:
         styles=tuple(settings.styles),
         sources=sources,
         train=tuple(torch.from_numpy(np.flatnonzero(m) + s) for m, s in zip(splits, starts, strict=False)),
-        test=tuple(torch.from_numpy(np.flatnonzero(~m) + s) for m, s in zip(splits, starts, strict=False)),
+        test=tuple(tests),
+        server=torch.cat([torch.from_numpy(np.flatnonzero(m) + s) for m, s in zip(held, starts, strict=False)]),
         clients=tuple(clients),
         client_styles=tuple(client_styles),
         style_views=_style_views(settings),
@@ -183,7 +189,8 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
         np.random.default_rng(random_key(seed, "partition")),
     )
     mask = _split(source, settings.train_fraction, rng)
-    pool = np.flatnonzero(mask)
+    held = _held_by_server(settings, source, mask, seed)
+    pool = np.flatnonzero(mask & ~held)
     turns = None
     if settings.attributes:
         turns = tuple(_turns(settings, source, pool, style) for style in settings.styles)
@@ -202,11 +209,24 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
             for number in range(len(settings.styles))
         ),
         test=_test_images(settings, source, np.flatnonzero(~mask)),
+        server=torch.from_numpy(np.flatnonzero(held)),
         clients=tuple(clients),
         client_styles=styles,
         style_views=_style_views(settings),
         turns=turns,
     )
+
+
+def _held_by_server(settings: DataSettings, source: Source, mask: np.ndarray, seed: int) -> np.ndarray:
+    """A mask of the server's images, a share of each class of the training images in `mask`."""
+    held = np.zeros_like(mask)
+    if settings.server_share:
+        rng = np.random.default_rng(random_key(seed, "server", source.name))
+        training = np.flatnonzero(mask)
+        held[training[stratified(source.labels[training], settings.server_share, rng)]] = True
+        if not held.any():
+            raise InputError(f"data.server_share: {settings.server_share:g} of '{source.name}' is not an image")
+    return held
 
 
 def _test_images(settings: DataSettings, source: Source, pool: np.ndarray) -> tuple[Tensor, ...]:

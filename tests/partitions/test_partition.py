@@ -12,7 +12,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.spec import DataSettings
 from partitions import Partition, partition
-from partitions.deal import _largest_remainder, dirichlet, iid
+from partitions.deal import _largest_remainder, by_class, dirichlet, iid, shards
 from partitions.partition import fitted, resampled, stratified
 from tests.mutation import mutated
 
@@ -245,7 +245,7 @@ def test_other_sizes_are_what_pillow_makes_of_them(size):
         ({"clients_per_style": 400}, "clients_per_style: 400 clients cannot share"),
         ({"styles": {"a": "digits-plain", "b": "few"}}, "data.styles.b.*3 classes.*'digits-plain' has 10"),
         ({"deal": {"name": "dirichlet", "beta": -1}}, r"data\.deal\.beta"),
-        ({"deal": {"name": "shards"}}, "data.deal.name: unknown name 'shards'"),
+        ({"deal": {"name": "shard"}}, "data.deal.name: unknown name 'shard'; did you mean 'shards'"),
         ({"deal": {"beta": 1}}, "data.deal.name"),
     ],
 )
@@ -287,3 +287,95 @@ def test_a_seed_that_is_ignored_is_caught():
     ):
         check_the_seed_decides(lambda seed: mutant(_settings(), "", seed))
     assert random_key(0, "a") != random_key(1, "a")
+
+
+# ---- shards, classes, and what the server has
+
+
+def check_shards(deal) -> None:
+    """Disjoint and complete; every client has as many classes as shards; shards of a class are of one size."""
+    labels = np.random.default_rng(0).integers(0, 10, 2000)
+    for each in (1, 2, 3):
+        for seed in range(20):
+            shares = deal(labels, 10, np.random.default_rng(seed), each=each)
+            assert sorted(np.concatenate(shares).tolist()) == list(range(2000))
+            assert [len(np.unique(labels[share])) for share in shares] == [each] * 10
+            counts = np.stack([np.bincount(labels[share], minlength=10) for share in shares])
+            for c in range(10):
+                sizes = counts[:, c][counts[:, c] > 0]
+                assert len(sizes) == each
+                assert np.ptp(sizes) <= 1
+
+
+def test_shards():
+    check_shards(shards)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("shards", "per_class)", "per_class + 1)"),
+        ("_owners", "-left", "rng.random(clients)"),
+        ("_owners", "left[order] -= 1", "pass"),
+    ],
+)
+def test_wrong_shards_are_caught(name, right, wrong):
+    with mutated("partitions.deal", name, right, wrong) as mutant, pytest.raises((AssertionError, ValueError)):
+        check_shards(mutant if name == "shards" else shards)
+
+
+def test_shards_of_one_class_may_meet_if_allowed():
+    labels = np.repeat(np.arange(10), 30)
+    classes = [
+        len(np.unique(labels[share]))
+        for seed in range(20)
+        for share in shards(labels, 10, np.random.default_rng(seed), each=3, repeat=True)
+    ]
+    assert min(classes) < 3 == max(classes)
+
+
+def test_by_class():
+    labels = np.random.default_rng(0).integers(0, 10, 500)
+    dealt = by_class(labels, 3, np.random.default_rng(0), of=[[0, 1], [2, 3, 4], [5, 6, 7, 8, 9]])
+    assert [sorted(np.unique(labels[part]).tolist()) for part in dealt] == [[0, 1], [2, 3, 4], [5, 6, 7, 8, 9]]
+    assert sorted(np.concatenate(dealt).tolist()) == list(range(500))
+
+
+@pytest.mark.parametrize("pool", ["own", "together"])
+def test_the_server_has_a_share_of_each_class_that_no_client_has(pool):
+    styles = {"a": "digits-plain", "b": "digits-plain"} if pool == "together" else STYLES
+    without, held = (partition(_settings(styles=styles, pool=pool, server_share=s), "", 2) for s in (0.0, 0.1))
+    assert not len(without.server)
+    everyone = torch.cat([*held.clients, *held.train, *held.test])
+    assert not set(held.server.tolist()) & set(everyone.tolist())
+    assert all(torch.equal(a, b) for a, b in zip(without.test, held.test, strict=True))
+    training = torch.cat(without.train).unique() if pool == "own" else torch.cat([*held.train, held.server]).unique()
+    whole, mine = (torch.bincount(held.labels[i], minlength=10) for i in (training, held.server))
+    assert float((mine / whole - 0.1).abs().max()) < 0.02
+    if pool == "own":
+        assert set(held.server.tolist()) <= set(training.tolist())
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"deal": {"name": "shards", "each": 0}}, "data.deal.each: "),
+        ({"deal": {"name": "shards", "each": 3}, "clients_per_style": 7}, "is no multiple of 10 classes"),
+        ({"deal": {"name": "shards", "each": 20}, "clients_per_style": 2}, "cannot be had"),
+        ({"deal": {"name": "shards", "each": 40}, "clients_per_style": 200}, "data.deal.each: "),
+        ({"deal": {"name": "by-class", "of": [[0], [0]]}, "clients_per_style": 2}, "must name different classes"),
+        ({"deal": {"name": "by-class", "of": [[0]]}, "clients_per_style": 2}, "for each of 2 clients"),
+        ({"deal": {"name": "by-class", "of": [[0], [11]]}, "clients_per_style": 2}, "there is no image of [11]"),
+        ({"server_share": 0.0001}, "data.server_share: 0.0001"),
+    ],
+)
+def test_deals_that_cannot_be_had(changes, says):
+    with pytest.raises(InputError) as error:
+        partition(_settings(**changes), "", 0)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 2])
+def test_a_share_is_below_one(share):
+    with pytest.raises(ValueError, match="server_share"):
+        _settings(server_share=share)
