@@ -1,7 +1,7 @@
 """The engine: clients as a tensor axis, rounds, the channel, checkpoints. Knows no paper and no data set."""
 
 from common.settings import settings
-from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, sq_distance
+from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, Work, sq_distance
 from federation.channel import Channel, Message
 from federation.data import ClientData, View
 from federation.functional import call_with
@@ -22,6 +22,7 @@ __all__ = [
     "Simulation",
     "Update",
     "View",
+    "Work",
     "anywhere",
     "batch_norm",
     "call_with",

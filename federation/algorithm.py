@@ -61,6 +61,19 @@ class Update:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a client has done in a phase.
+
+    Attributes:
+        rates: trained tensor -> the sum of the learning rates of the steps that were taken on it.
+        participation: the share of all clients that take part in the round.
+    """
+
+    rates: dict[str, float]
+    participation: float
+
+
+@dataclass(frozen=True)
 class Phase:
     """Updates taken in order on each batch, for a number of passes over the client's data.
 
@@ -70,6 +83,7 @@ class Phase:
         draw: how a batch is made, if not as the algorithm's `draw`.
         only: the parameters that may move in this phase; an update that names no other is left out.
         begin: called with the client's model before the first step.
+        end: called with the client's model, and what was done, after the last step.
     """
 
     updates: list[Update]
@@ -78,6 +92,7 @@ class Phase:
     draw: Draw | None = None
     only: Names = everything
     begin: Callable[[Any], None] | None = None
+    end: Callable[[Any, Work], None] | None = None
 
 
 @settings
@@ -124,6 +139,13 @@ class Algorithm:
     def epilogue(self) -> list[Phase]:
         """Local work of every client on the final shared tensors, after the last round."""
         return []
+
+    def told(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What each client tells all others once, before the first round, of its images x and labels y.
+
+        Everybody finds it in `model.told`, name -> (clients, *shape), in the order of the clients.
+        """
+        return {}
 
     def constants(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Per-sample tensors that stay fixed once the prologue is over; they are added to every batch."""

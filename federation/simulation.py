@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
 from common.spec import TrainingSettings
-from federation.algorithm import Algorithm, Batch, Phase, Update
+from federation.algorithm import Algorithm, Batch, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
 from federation.names import everything, selected
@@ -184,6 +184,7 @@ class Simulation:
             self._train(0, everyone, self.algorithm.prologue(), "prologue")
             self.round = 0
             after_round(self)
+        self._tell()
         self.constants = [self._constants(client) for client in everyone]
         while self.round < self.settings.rounds:
             self._communication_round(self.round + 1, self.schedule[self.round])
@@ -193,6 +194,23 @@ class Simulation:
             last = self.settings.rounds + 1
             self._broadcast(last, everyone)
             self._train(last, everyone, epilogue, "epilogue")
+
+    def _tell(self) -> None:
+        """Clients hear what each of the others has to say once and for all; it crosses the channel before round 1."""
+        if type(self.algorithm).told is Algorithm.told:
+            return
+        clients = list(range(len(self.data.clients)))
+        said = [self._told(client) for client in clients]
+        told = {f"told.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
+        if (0, 0, "up", next(iter(told))) not in self.channel.traffic:  # a run that goes on has heard it
+            self.channel.down(0, clients, self.channel.up(0, clients, told))
+        for member in self.population.members:
+            member.__dict__["told"] = {name.removeprefix("told."): rows for name, rows in told.items()}
+
+    def _told(self, client: int) -> dict[str, Tensor]:
+        indices = self.data.clients[client]
+        seen = self._seen(client, self.data.images[indices], _generator(self.seed, "told", client))
+        return self.algorithm.told(seen, self.data.labels[indices])
 
     def _communication_round(self, round: int, chosen: list[int]) -> None:
         names = [entry.name for entry in self.shared]
@@ -257,6 +275,9 @@ class Simulation:
                     losses[u].append(self._step(round, update, model, batch, leaves[u], states[u]))
             self.done += 1
             self.progress(round, self.done, self.total)
+        if phase.end is not None:
+            with torch.no_grad():
+                phase.end(model, self._work(round, model, phase, updates, [len(taken) for taken in losses]))
         means = [torch.stack(taken).mean().item() if taken else 0.0 for taken in losses]
         for mean in means:
             if not math.isfinite(mean):
@@ -273,6 +294,16 @@ class Simulation:
             }
             for u, mean in enumerate(means)
         ]
+
+    def _work(self, round: int, model: nn.Module, phase: Phase, updates: list[Update], steps: list[int]) -> Work:
+        rates: dict[str, float] = {}
+        for update, taken in zip(updates, steps, strict=True):
+            for entry in selected(model, update.which & phase.only):
+                rate = taken * update.lr_factor * self.settings.optimiser.lr * self._decay(round)
+                rates[entry.name] = rates.get(entry.name, 0.0) + rate
+        everyone = len(self.data.clients)
+        chosen = len(self.schedule[round - 1]) if 0 < round <= self.settings.rounds else everyone
+        return Work(rates, chosen / everyone)
 
     def _batches(
         self, phase: Phase, client: int, indices: Tensor, positions: Iterator[Tensor], draws: torch.Generator
