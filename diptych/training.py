@@ -107,7 +107,7 @@ def train(
 def _client_data(dealt: Partition, pooled: bool) -> ClientData:
     """What the engine needs of a partition; pooled, one client has everybody's images, as their owners see them."""
     if not pooled:
-        return ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views, dealt.turns)
+        return ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views, dealt.turns, dealt.server)
     if dealt.views is not None or dealt.turns is not None:
         raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")
     return ClientData(dealt.images, dealt.labels, (torch.cat(dealt.clients),))

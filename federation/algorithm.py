@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from common.settings import settings
+from common.spec import OptimiserSettings
 from federation.names import Names, everything
 
 Batch = dict[str, Any]  # tensors, or tuples of tensors, whose first axis is the sample
@@ -44,12 +45,14 @@ class Update:
         loss: (client's model, batch) -> scalar. `model.received` holds what the server sent this round.
         every: the step is taken after each `every`-th batch.
         lr_factor: multiplies the learning rate.
+        publish: (client's model, batch) -> what the client sends to the server right before it takes the step.
     """
 
     which: Names
     loss: Callable[[Any, Batch], Tensor]
     every: int = 1
     lr_factor: float = 1.0
+    publish: Callable[[Any, Batch], dict[str, Tensor]] | None = None
 
     def on(self, part: str) -> Update:
         """The same step on the model's part of this name."""
@@ -58,6 +61,19 @@ class Update:
     def plus(self, penalty: Callable[[Any], Tensor]) -> Update:
         """The same step with a penalty on the whole model added to its loss."""
         return replace(self, loss=lambda m, batch: self.loss(m, batch) + penalty(m))
+
+
+@dataclass(frozen=True)
+class CloudSettings:
+    """How a server's own work is done.
+
+    Attributes:
+        seed: of the run; what the server and its clients agree on in secret follows from it.
+        optimiser: the clients', for a server that takes their steps with them.
+    """
+
+    seed: int
+    optimiser: OptimiserSettings
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,7 @@ class Phase:
         only: the parameters that may move in this phase; an update that names no other is left out.
         begin: called with the client's model before the first step.
         end: called with the client's model, and what was done, after the last step.
+        publish: client's model -> what it sends to the server after the last step.
     """
 
     updates: list[Update]
@@ -93,6 +110,26 @@ class Phase:
     only: Names = everything
     begin: Callable[[Any], None] | None = None
     end: Callable[[Any, Work], None] | None = None
+    publish: Callable[[Any], dict[str, Tensor]] | None = None
+
+
+class Cloud(Protocol):
+    """What a server does beside averaging: it takes what clients publish, step by step, and works on its own."""
+
+    def receive(self, client: int, message: dict[str, Tensor]) -> None:
+        """One message of a client; those of different clients may come at the same time."""
+
+    def finish(self, round: int) -> None:
+        """The server's own work at the end of a round."""
+
+    def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What the server's own model is scored by on test images: name -> a number for each."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: tensors, numbers, and containers of them."""
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
 
 
 @settings
@@ -139,6 +176,15 @@ class Algorithm:
     def epilogue(self) -> list[Phase]:
         """Local work of every client on the final shared tensors, after the last round."""
         return []
+
+    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> Cloud | None:
+        """What the server does beside averaging, if anything. Called once, before anything is trained.
+
+        Args:
+            members: all clients' models, to which a secret that they and the server agree on beforehand may be given.
+            images, labels: the server's own training images, in [0, 1], and their labels.
+        """
+        return None
 
     def told(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """What each client tells all others once, before the first round, of its images x and labels y.

@@ -1,7 +1,7 @@
 """The clients' data: one tensor of images for everybody, and each client's indices into it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ class ClientData:
         views: for each client, how it sees its images; None if all see them as they are.
         turns: for each client, the parts of its images that it works on in turn, one in each round; None if it always
             works on all of them.
+        server: the indices of the server's own images.
 
     Raises:
         InputError: a client has no images.
@@ -34,6 +35,7 @@ class ClientData:
     clients: tuple[Tensor, ...]
     views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
+    server: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
 
     def __post_init__(self) -> None:
         empty = [client for client, indices in enumerate(self.clients) if not len(indices)]

@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
 from common.spec import TrainingSettings
-from federation.algorithm import Algorithm, Batch, Phase, Update, Work
+from federation.algorithm import Algorithm, Batch, CloudSettings, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
 from federation.names import everything, selected
@@ -100,6 +100,8 @@ class Simulation:
         self.scores: list[dict[str, Any]] = []
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
         self.round = -1
+        own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
+        self.cloud = algorithm.cloud(self.population.members, *own, CloudSettings(seed, settings.optimiser))
         self.progress, self.done, self.total = progress, 0, self._count_steps()
 
     # ---- what travels
@@ -221,6 +223,8 @@ class Simulation:
             uploads = self.channel.up(round, chosen, self.population.rows(chosen, names))
             sizes = [len(self.data.share(client, round)) for client in chosen]
             self.server.aggregate(uploads, sizes, self._decay(round))
+        if self.cloud is not None:
+            self.cloud.finish(round)
 
     def _constants(self, client: int) -> dict[str, Tensor]:
         model, images = self.population.members[client], self.data.images[self.data.clients[client]]
@@ -272,12 +276,16 @@ class Simulation:
         for n, batch in enumerate(self._batches(phase, client, indices, positions, draws), start=1):
             for u, update in enumerate(updates):
                 if n % update.every == 0:
+                    if update.publish is not None:
+                        self._publish(round, client, update.publish(model, batch))
                     losses[u].append(self._step(round, update, model, batch, leaves[u], states[u]))
             self.done += 1
             self.progress(round, self.done, self.total)
         if phase.end is not None:
             with torch.no_grad():
                 phase.end(model, self._work(round, model, phase, updates, [len(taken) for taken in losses]))
+        if phase.publish is not None:
+            self._publish(round, client, phase.publish(model))
         means = [torch.stack(taken).mean().item() if taken else 0.0 for taken in losses]
         for mean in means:
             if not math.isfinite(mean):
@@ -334,6 +342,12 @@ class Simulation:
         step(self.settings.optimiser, leaves, gradients, state, update.lr_factor * self._decay(round))
         return loss.detach()
 
+    def _publish(self, round: int, client: int, message: dict[str, Tensor]) -> None:
+        sent = {f"published.{name}": tensor.unsqueeze(0) for name, tensor in message.items()}
+        arrived = self.channel.up(round, [client], sent)
+        if self.cloud is not None:
+            self.cloud.receive(client, {name.removeprefix("published."): rows[0] for name, rows in arrived.items()})
+
     def _decay(self, round: int) -> float:
         """What learning rates are multiplied by in a round; the first has the full ones."""
         return self.settings.lr_decay ** max(0, round - 1)
@@ -374,6 +388,7 @@ class Simulation:
             "round": self.round,
             "server": self.server.state(),
             "storage": self.population.storage,
+            "cloud": None if self.cloud is None else self.cloud.state(),
             "optimiser_states": self.optimiser_states,
             "history": self.history,
             "scores": self.scores,
@@ -388,4 +403,6 @@ class Simulation:
         self.server.load(state["server"])
         self.population.load(state["storage"])
         self.optimiser_states = state["optimiser_states"]
+        if self.cloud is not None:
+            self.cloud.load(state["cloud"])
         self.channel.traffic.update(state["traffic"])
