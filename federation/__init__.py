@@ -1,7 +1,18 @@
 """The engine: clients as a tensor axis, rounds, the channel, checkpoints. Knows no paper and no data set."""
 
 from common.settings import settings
-from federation.algorithm import Algorithm, Batch, Cloud, CloudSettings, Objective, Phase, Update, Work, sq_distance
+from federation.algorithm import (
+    Algorithm,
+    Batch,
+    Cloud,
+    CloudSettings,
+    Listener,
+    Objective,
+    Phase,
+    Update,
+    Work,
+    sq_distance,
+)
 from federation.channel import Channel, Message
 from federation.data import ClientData, View
 from federation.functional import call_with
@@ -17,6 +28,7 @@ __all__ = [
     "Cloud",
     "CloudSettings",
     "Diverged",
+    "Listener",
     "Message",
     "Names",
     "Objective",

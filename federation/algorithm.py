@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from common.settings import settings
 from common.spec import OptimiserSettings
+from federation.channel import Message
 from federation.names import Names, everything
 
 Batch = dict[str, Any]  # tensors, or tuples of tensors, whose first axis is the sample
@@ -113,6 +114,19 @@ class Phase:
     publish: Callable[[Any], dict[str, Tensor]] | None = None
 
 
+class Listener(Protocol):
+    """Somebody on the channel, who hears every message."""
+
+    def __call__(self, message: Message) -> None:
+        """A message that crossed, a copy."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+
+
 class Cloud(Protocol):
     """What a server does beside averaging: it takes what clients publish, step by step, and works on its own."""
 
@@ -185,6 +199,10 @@ class Algorithm:
             images, labels: the server's own training images, in [0, 1], and their labels.
         """
         return None
+
+    def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:
+        """Who listens on the channel. `members` as at the start: what is known of them beforehand may be used."""
+        return []
 
     def told(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """What each client tells all others once, before the first round, of its images x and labels y.

@@ -31,7 +31,7 @@ class Channel:
     """
 
     def __init__(self, listeners: Iterable[Callable[[Message], None]] = ()) -> None:
-        self.listeners = tuple(listeners)
+        self.listeners: tuple[Callable[[Message], None], ...] = tuple(listeners)
         self.traffic: Counter[tuple[int, int, Direction, str]] = Counter()
 
     def down(self, round: int, clients: list[int], tensors: dict[str, Tensor]) -> dict[str, Tensor]:

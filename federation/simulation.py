@@ -102,6 +102,8 @@ class Simulation:
         self.round = -1
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
         self.cloud = algorithm.cloud(self.population.members, *own, CloudSettings(seed, settings.optimiser))
+        self.eavesdroppers = algorithm.eavesdroppers(self.population.members, CloudSettings(seed, settings.optimiser))
+        self.channel.listeners += tuple(self.eavesdroppers)
         self.progress, self.done, self.total = progress, 0, self._count_steps()
 
     # ---- what travels
@@ -388,6 +390,7 @@ class Simulation:
             "round": self.round,
             "server": self.server.state(),
             "storage": self.population.storage,
+            "eavesdroppers": [listener.state() for listener in self.eavesdroppers],
             "cloud": None if self.cloud is None else self.cloud.state(),
             "optimiser_states": self.optimiser_states,
             "history": self.history,
@@ -405,4 +408,6 @@ class Simulation:
         self.optimiser_states = state["optimiser_states"]
         if self.cloud is not None:
             self.cloud.load(state["cloud"])
+        for listener, kept in zip(self.eavesdroppers, state["eavesdroppers"], strict=True):
+            listener.load(kept)
         self.channel.traffic.update(state["traffic"])

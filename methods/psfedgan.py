@@ -2,20 +2,23 @@
 the server's generators, which start from a secret that each user shares with it, take the users' steps with them."""
 
 import copy
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
+from attacks.eavesdropper import Attacker, Eavesdropper, perturbed, secret_of, units_in_the_last_place
 from common.keys import random_key
 from common.optimisers import State, step
 from common.spec import OptimiserSettings
-from federation import Algorithm, Batch, CloudSettings, Names, Phase, Update, names, nothing, settings
-from networks.cgan import Discriminator, Generator, Masks, masks
+from federation import Algorithm, Batch, CloudSettings, Listener, Names, Phase, Update, names, nothing, settings
+from networks.cgan import Discriminator, Generator, masks
 from objectives.classification import Classification
 from objectives.objective import Model
+from objectives.twin import Twin, agreed_masks, generator_loss, tensors_of
 
 CLASSIFIER = OptimiserSettings(name="adam", lr=1e-3)
 BATCH = 64
@@ -37,6 +40,7 @@ class PSFedGAN(Algorithm):
             generator `once`, at the end of each round, and nothing else.
         synthetic: images that the server generates of each user in a round.
         classifier_epochs: passes over them and the server's own images in a round.
+        attackers: who listens; each to every user.
     """
 
     latent: PositiveInt = 100
@@ -44,6 +48,7 @@ class PSFedGAN(Algorithm):
     share: Literal["discriminator", "all", "once"] = "discriminator"
     synthetic: PositiveInt = 6000
     classifier_epochs: PositiveInt = 5
+    attackers: list[Attacker] = Field(default_factory=list)
     objective: Classification
 
     @property
@@ -88,12 +93,8 @@ class PSFedGAN(Algorithm):
 
     def generator_loss(self, m: Any, batch: Batch) -> Tensor:
         """-log D(G(z)), the non-saturating form."""
-        dropped = self.agreed_masks(len(batch["y"]), int(m.secret), int(m.taken))
+        dropped = agreed_masks(self.width, len(batch["y"]), (int(m.secret), int(m.taken)))
         return generator_loss(m, batch["z"][1], batch["labels"][1], dropped)
-
-    def agreed_masks(self, images: int, secret: int, number: int) -> Masks:
-        """What D drops in a step on G, for whoever knows the secret and the number of the step."""
-        return masks(self.width, images, torch.Generator().manual_seed(random_key(secret, number)))
 
     def published(self, m: Any, batch: Batch) -> dict[str, Tensor]:
         """M_p: (D_u, z_t, l_t) (Sec. 2.2.1); or (G_u, D_u) (Sec. 2.2.1, the method it is compared with)."""
@@ -114,70 +115,35 @@ class PSFedGAN(Algorithm):
             member.generator.load_state_dict(self.from_secret(int(member.secret)).state_dict())
         return Cloud(self, [int(member.secret) for member in members], images, labels, work)
 
+    def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:
+        """Every attacker on every user."""
+        return [
+            self._eavesdropper(attacker, user, int(member.secret), random_key(work.seed, attacker.label, user), work)
+            for attacker in self.attackers
+            for user, member in enumerate(members)
+        ]
+
+    def _eavesdropper(self, attacker: Attacker, user: int, secret: int, seed: int, work: CloudSettings) -> Eavesdropper:
+        twin = self.twin(secret, secret_of(attacker, secret, seed), work.optimiser)
+        true = twin.generator
+        if attacker.name in ("independent", "fresh"):
+            twin.generator = self.from_secret(seed % 2**62)
+        elif attacker.name == "architecture":
+            twin.generator = replace(self, width=max(1, self.width // 2)).from_secret(seed % 2**62)
+        else:
+            twin.generator = perturbed(true, attacker)
+        alike = attacker.name != "architecture"
+        return Eavesdropper(attacker, user, twin, seed, units_in_the_last_place(true, twin.generator) if alike else -1)
+
+    def twin(self, secret: int, dropped: int, optimiser: OptimiserSettings) -> Twin:
+        """Who takes a user's steps with it, given the secret of its generator's start and that of what D drops."""
+        return Twin(self.from_secret(secret), self.model().discriminator, dropped, optimiser)
+
     def from_secret(self, secret: int) -> Generator:
         """The generator that this secret stands for."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(secret % 2**63)
             return self.model().generator
-
-
-def generator_loss(m: Any, z: Tensor, labels: Tensor, dropped: Masks) -> Tensor:
-    """What both sides take their step on."""
-    return F.softplus(-m.discriminator(m.generator(z, labels), labels, dropped)).mean()
-
-
-def tensors_of(m: Any, part: str) -> dict[str, Tensor]:
-    """The parameters of a part, by their names in the whole."""
-    return {f"{part}.{name}": p.detach() for name, p in getattr(m, part).named_parameters()}
-
-
-class Twin:
-    """The server's side of one user: it has what the user publishes and the secret, and no image.
-
-    Attributes:
-        labels: those that the user has published, or, if it publishes none, all.
-    """
-
-    def __init__(self, algorithm: PSFedGAN, secret: int, optimiser: OptimiserSettings) -> None:
-        self.algorithm, self.secret, self.optimiser = algorithm, secret, optimiser
-        self.generator, self.discriminator = algorithm.from_secret(secret), algorithm.model().discriminator
-        self.taken, self.labels = 0, set[int]()
-        self.optimiser_state = State()
-
-    def receive(self, message: dict[str, Tensor]) -> None:
-        """Line 11: the user's step; or its generator as it is."""
-        for name, tensor in message.items():
-            part, _, of_part = name.partition(".")
-            if of_part:
-                getattr(self, part).get_parameter(of_part).data = tensor.clone()
-        if "z" not in message:
-            return
-        self.taken += 1
-        self.labels |= set(message["labels"].tolist())
-        dropped = self.algorithm.agreed_masks(len(message["z"]), self.secret, self.taken)
-        loss = generator_loss(self, message["z"], message["labels"], dropped)
-        parameters: list[Tensor] = list(self.generator.parameters())
-        step(self.optimiser, parameters, list(torch.autograd.grad(loss, parameters)), self.optimiser_state)
-
-    @torch.no_grad()
-    def images(self, count: int, draw: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Images in [0, 1], and their labels, evenly over those that the user has."""
-        known = torch.tensor(sorted(self.labels or range(self.algorithm.objective.classes)))
-        labels = known.repeat(-(-count // len(known)))[:count]
-        z = torch.randn(count, self.algorithm.latent, generator=draw)
-        parts = [self.generator(*pair) for pair in zip(z.split(512), labels.split(512), strict=True)]
-        return (torch.cat(parts) + 1) / 2, labels
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-        kept = {"generator": self.generator.state_dict(), "optimiser": self.optimiser_state}
-        return kept | {"taken": self.taken, "labels": sorted(self.labels)}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned."""
-        self.generator.load_state_dict(state["generator"])
-        self.optimiser_state = copy.deepcopy(state["optimiser"])
-        self.taken, self.labels = state["taken"], set(state["labels"])
 
 
 class Cloud:
@@ -187,7 +153,7 @@ class Cloud:
         self, algorithm: PSFedGAN, secrets: list[int], images: Tensor, labels: Tensor, work: CloudSettings
     ) -> None:
         self.algorithm, self.work, self.own = algorithm, work, (images, labels)
-        self.twins = [Twin(algorithm, secret, work.optimiser) for secret in secrets]
+        self.twins = [algorithm.twin(secret, secret, work.optimiser) for secret in secrets]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(random_key(work.seed, "classifier"))
             self.classifier = algorithm.objective.model()
@@ -202,9 +168,16 @@ class Cloud:
     def finish(self, round: int) -> None:
         """Line 14: train C_l on cloud data and synthetic data."""
         draw = torch.Generator().manual_seed(random_key(self.work.seed, "synthetic", round))
-        made = [twin.images(self.algorithm.synthetic, draw) for twin in self.twins]
+        made = [self._images(twin, draw) for twin in self.twins]
         images, labels = (torch.cat(column) for column in zip(self.own, *made, strict=True))
         self._train(round, images, labels)
+
+    def _images(self, twin: Twin, draw: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Synthetic images in [0, 1] and their labels, evenly over those of the user; over all, if it sends none."""
+        known = torch.tensor(sorted(twin.labels) or list(range(self.algorithm.objective.classes)))
+        count = self.algorithm.synthetic
+        labels = known.repeat(-(-count // len(known)))[:count]
+        return twin.images(torch.randn(count, self.algorithm.latent, generator=draw), labels), labels
 
     def _train(self, round: int, images: Tensor, labels: Tensor) -> None:
         order = torch.Generator().manual_seed(random_key(self.work.seed, "classifier batches", round))

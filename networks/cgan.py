@@ -62,6 +62,7 @@ class Discriminator(nn.Module):
     @validate_call
     def __init__(self, channels: int, image_size: int, classes: int, width: PositiveInt = 256) -> None:
         super().__init__()
+        self.width = width
         self.embedding = nn.Embedding(classes, classes)
         self.layers = perceptron([channels * image_size**2 + classes, *hidden_units(width), 1])
 

@@ -5,6 +5,8 @@ from functools import partial
 import pytest
 import torch
 
+from attacks.eavesdropper import Attacker, Eavesdropper, units_in_the_last_place
+from common.errors import InputError
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.channel import Message
@@ -62,7 +64,7 @@ def test_twins_are_identical(share):
     [
         ("PSFedGAN", '{"z": batch["z"][1]', '{"z": batch["z"][0]'),
         ("PSFedGAN", '"labels": batch["labels"][1]}', '"labels": batch["labels"][0]}'),
-        ("PSFedGAN", "random_key(secret, number)", "torch.seed() % 2**32"),
+        ("PSFedGAN", "(int(m.secret), int(m.taken))", "(int(m.secret) + 1, int(m.taken))"),
         ("PSFedGAN", "m.taken += 1", "pass"),
         ("PSFedGAN", 'parts = tensors_of(m, "discriminator")', "parts = {}"),
     ],
@@ -137,3 +139,108 @@ def test_parameter_counts_fit_table_4():
     assert count == [1_489_012, 1_470_565]
     assert round(sum(count) / 1e6) == 3
     assert round(count[1] / 1e6, 1) == 1.5
+
+
+# ---- who listens
+
+
+def _attackers(*names, **settings) -> list[Attacker]:
+    return [Attacker(name=name, **settings) for name in names]
+
+
+def _heard(attackers: list[Attacker], **settings) -> dict[tuple[str, int], Eavesdropper]:
+    simulation = _simulation(_algorithm(attackers=attackers, **settings))
+    simulation.run()
+    return simulation, {(e.settings.label, e.user): e for e in simulation.eavesdroppers}
+
+
+def _follows(simulation, eavesdropper) -> bool:
+    """Whether it has the server's generator, bit by bit."""
+    theirs = simulation.cloud.twins[eavesdropper.user].generator.parameters()
+    return all(torch.equal(a, b) for a, b in zip(eavesdropper.twin.generator.parameters(), theirs, strict=True))
+
+
+def test_who_knows_everything_follows_and_nobody_else_does():
+    all_but_one = _attackers("a1", "a2", r="0.9999") + _attackers("independent", "missed-step", "fresh")
+    knows, own_masks = Attacker(name="a1"), Attacker(name="a1", masks="own")
+    simulation, heard = _heard([knows, own_masks, *all_but_one])
+    for user in range(3):
+        assert _follows(simulation, heard["a1;r=1", user])
+        for attacker in [own_masks, *all_but_one]:
+            assert not _follows(simulation, heard[attacker.label, user]), attacker.label
+
+
+@pytest.mark.parametrize(("r", "ulps"), [("1-1e-15", 0), ("1-1e-21", 0), ("1", 0), ("1-1e-7", None), ("0.1", None)])
+def test_factors_that_round_to_one_are_no_attack(r, ulps):
+    """1 - 1e-21 is 1 as a 64-bit float; 1 - 1e-15 is not, but no 32-bit weight changes by it."""
+    assert (Attacker(name="a1", r="1-1e-21").factor, Attacker(name="a1", r="1-1e-15").factor < 1) == (1.0, True)
+    simulation, heard = _heard(_attackers("a1", r=r))
+    for user in range(3):
+        found = heard[f"a1;r={r}", user]
+        assert (found.ulps == 0) == (ulps == 0)
+        assert _follows(simulation, found) == (ulps == 0)
+        if r == "1-1e-7":
+            assert 1 <= found.ulps <= 2
+
+
+def test_units_in_the_last_place():
+    a, b = (torch.nn.Linear(3, 1, bias=False) for _ in range(2))
+    a.weight.data = torch.tensor([[1.0, -2.0, 0.0]])
+    b.weight.data = torch.nextafter(a.weight.data, torch.tensor([[9.0, -9.0, 9.0]]))
+    assert units_in_the_last_place(a, b) == 1
+    b.weight.data[0, 2] = -torch.nextafter(torch.tensor(0.0), torch.tensor(1.0))
+    a.weight.data[0, 2] = -0.0
+    assert units_in_the_last_place(a, b) == 1
+
+
+def test_full_sharing_gives_the_generator_to_everybody():
+    simulation, heard = _heard(_attackers("independent"), share="all")
+    assert all(_follows(simulation, e) for e in heard.values())
+
+
+def test_an_eavesdropper_has_messages_and_what_it_knew_and_no_way_to_the_users():
+    """What it hears are copies: nothing it does to them changes anything, and they lead nowhere else."""
+
+    class Vandal:
+        def __call__(self, message: Message) -> None:
+            assert set(vars(message)) == {"round", "direction", "clients", "tensors"}
+            for tensor in message.tensors.values():
+                assert tensor.grad_fn is None
+                tensor.zero_()
+
+    plain, listened = _simulation(rounds=1), _simulation(rounds=1, listeners=[Vandal()])
+    plain.run()
+    listened.run()
+    for name, rows in plain.population.storage.items():
+        assert torch.equal(rows, listened.population.storage[name])
+    (eavesdropper,) = _simulation(_algorithm(attackers=_attackers("independent"))).eavesdroppers[:1]
+    reached = {id(o) for o in (*vars(eavesdropper).values(), *vars(eavesdropper.twin).values())}
+    simulation = _simulation()
+    private = (*simulation.population.members, simulation.data, simulation, simulation.cloud)
+    assert not reached & {id(o) for o in private}
+    with pytest.raises(AttributeError):
+        eavesdropper.members  # noqa: B018
+
+
+def test_attackers_survive_a_stop():
+    made = partial(_simulation, _algorithm(attackers=_attackers("fresh", "missed-step")))
+    whole, stopped, resumed = made(), made(), made()
+
+    def stop(simulation: Simulation) -> None:
+        if simulation.round == 1:
+            raise InterruptedError
+
+    whole.run()
+    with pytest.raises(InterruptedError):
+        stopped.run(stop)
+    resumed.load(stopped.state())
+    resumed.run()
+    for a, b in zip(whole.eavesdroppers, resumed.eavesdroppers, strict=True):
+        pairs = zip(a.twin.generator.parameters(), b.twin.generator.parameters(), strict=True)
+        assert all(torch.equal(p, q) for p, q in pairs)
+
+
+@pytest.mark.parametrize("r", ["2", "-0.1", "1-2", "one", "1-x"])
+def test_a_factor_outside_its_range_is_refused(r):
+    with pytest.raises(InputError, match=r"attackers\.r: must be"):
+        _simulation(_algorithm(attackers=_attackers("a1", r=r)))

@@ -1,0 +1,1 @@
+"""Who listens on the channel, and what can be made of what is heard. Nobody here sees anything else."""
