@@ -10,6 +10,7 @@ TRAINING = (
     "federation.simulation",
     "diptych.extraction",
     "diptych.generation",
+    "diptych.attacked",
     "diptych.dual",
     "diptych.scoring",
 )

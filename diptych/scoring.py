@@ -39,7 +39,19 @@ def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
             {"round": simulation.round, "client": client, "score": name, "value": float(mean)}
             for name, mean in means.items()
         ]
+    if simulation.cloud is not None:
+        rows += _of_the_cloud(simulation, torch.cat(dealt.test).unique())
     return rows
+
+
+def _of_the_cloud(simulation: Simulation, indices: Tensor) -> list[dict[str, Any]]:
+    """The same of the server's own model, on all test images; its client is called -1."""
+    parts = [
+        simulation.cloud.scores(as_float(simulation.data.images[i]), simulation.data.labels[i])  # type: ignore[union-attr]
+        for i in indices.split(BATCH)
+    ]
+    means = {name: torch.cat([part[name] for part in parts]).double().mean() for name in parts[0]}
+    return [{"round": simulation.round, "client": -1, "score": n, "value": float(m)} for n, m in means.items()]
 
 
 def _seen(simulation: Simulation, client: int, indices: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
+from diptych.attacked import attacked
 from diptych.dual import Codes, is_dual
 from diptych.extraction import features
 from diptych.generation import Arrays, Sampler
@@ -138,6 +139,8 @@ def _arrays(simulation: Simulation, dealt: Partition, spec: Spec) -> tuple[Array
         return sampler.features(), sampler.samples()
     if not spec.features:
         return {}, {}
+    if simulation.cloud is not None:
+        return {}, attacked(simulation, dealt, spec.samples)
     if is_dual(simulation):
         codes = Codes(simulation, dealt, spec.samples)
         return codes.features(), codes.samples()

@@ -14,6 +14,7 @@ from evaluation.costs import budget, communication
 from evaluation.curves import curves
 from evaluation.data import class_counts, class_entropy, sources
 from evaluation.dual import code_map, divergences, dual_probe, swaps
+from evaluation.eavesdropped import attacks
 from evaluation.frechet import fid
 from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
@@ -36,6 +37,7 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "divergences": divergences,
     "swaps": swaps,
     "curves": curves,
+    "attacks": attacks,
     "class-entropy": class_entropy,
     "communication": communication,
     "budget": budget,

@@ -72,13 +72,21 @@ class Judge:
     sha256: str
     accuracy: dict[str, float]
 
-    @torch.no_grad()
+    def logits(self, images: np.ndarray) -> np.ndarray:
+        """Scores of each label (n, classes) of images as `__call__` takes them."""
+        return self._seen(images)[1]
+
     def __call__(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features (n, d), labels (n,) and clients (n,) of images (n, channels, size, size), bytes.
 
         Raises:
             InputError: the images have another size, or are not bytes.
         """
+        h, label, client = self._seen(images)
+        return h, label.argmax(axis=1), client.argmax(axis=1)
+
+    @torch.no_grad()
+    def _seen(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         wanted = (self.network.encoder.channels, self.network.encoder.image_size, self.network.encoder.image_size)
         if images.dtype != np.uint8 or images.shape[1:] != wanted:
             raise InputError(f"judge: images must be bytes {wanted}, got {images.dtype} {images.shape[1:]}")
@@ -86,7 +94,7 @@ class Judge:
             self.network(torch.from_numpy(part).float().div(255)) for part in np.array_split(images, _parts(images))
         ]
         h, label, client = (torch.cat(column) for column in zip(*parts, strict=True))
-        return h.numpy(), label.argmax(1).numpy(), client.argmax(1).numpy()
+        return h.numpy(), label.numpy(), client.numpy()
 
 
 def _parts(images: np.ndarray) -> int:

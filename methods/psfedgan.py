@@ -108,6 +108,10 @@ class PSFedGAN(Algorithm):
         """G_u, where it is sent as it is."""
         return tensors_of(m, "generator")
 
+    def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """Users have no classifier; the cloud's is scored."""
+        return {}
+
     def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Cloud":
         """Lines 1-5: user and server draw G from their secret; the classifier is trained on the server's images."""
         for user, member in enumerate(members):
