@@ -14,7 +14,7 @@ from evaluation.costs import budget, communication
 from evaluation.curves import curves
 from evaluation.data import class_counts, class_entropy, sources
 from evaluation.dual import code_map, divergences, dual_probe, swaps
-from evaluation.eavesdropped import attacks
+from evaluation.eavesdropped import attacks, transmission
 from evaluation.frechet import fid
 from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
@@ -38,6 +38,7 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "swaps": swaps,
     "curves": curves,
     "attacks": attacks,
+    "transmission": transmission,
     "class-entropy": class_entropy,
     "communication": communication,
     "budget": budget,

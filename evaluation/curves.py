@@ -18,7 +18,8 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
     """Every score after every round that was scored: the mean over clients, and for accuracy its deviation.
 
     `rounds=quarter`, `half` and `all` name the last round scored in that part of a run, so that runs of different
-    lengths have the same columns. `rounds_to_target` is the first round whose mean accuracy reaches the data set's
+    lengths have the same columns; `rounds=best` is the best accuracy of all rounds, chosen on the test images as
+    PS-FedGAN does. `rounds_to_target` is the first round whose mean accuracy reaches the data set's
     target; one more than were trained if none does.
 
     Args:
@@ -32,6 +33,9 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
             yield result(name, UNITS.get(name, "nats"), float(np.mean(values)), setting=setting)
             if name == "accuracy":
                 yield result("accuracy_std_over_clients", "fraction", float(np.std(values)), setting=setting)
+    if "accuracy" in scores:
+        best = max(float(np.mean(values)) for values in scores["accuracy"].values())
+        yield result("accuracy", "fraction", best, setting="rounds=best")
     target = (targets or {}).get(run.spec.data.dataset)
     if "accuracy" in scores and target is not None:
         rounds = sorted(scores["accuracy"])

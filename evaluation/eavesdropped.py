@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from kornia.metrics import ssim
 from pydantic import PositiveInt
+from safetensors import safe_open
 
 from common.run_folder import RunFolder
 from evaluation.judge import load
@@ -23,12 +24,18 @@ def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, 
     `generator_max_abs_diff`: the largest difference of a pixel in [-1, 1].
     """
     found: dict[tuple[str, str, str, str], list[float]] = {}
+    beside: dict[tuple[int, str], None] = {}
     for user, who, record in _records(run, pairs):
         role, setting = _named(who)
         for (metric, unit, suffix), value in record.items():
             full = ";".join(filter(None, [setting, suffix]))
             found.setdefault((metric, unit, role, full), []).append(value)
             yield result(metric, unit, value, role=role, setting=full, client=f"user-{user + 1}")
+            if role.startswith("attacker-a") and setting.startswith("r="):  # Table 2 has the cloud beside each
+                beside[user, setting] = None
+    for user, setting in beside:
+        cloud = found["accuracy", "fraction", "cloud", ""][user]
+        yield result("accuracy", "fraction", cloud, role="cloud", setting=setting, client=f"user-{user + 1}")
     for (metric, unit, role, full), values in found.items():
         yield result(metric, unit, float(np.mean(values)), role=role, setting=full)
 
@@ -77,3 +84,14 @@ def nmse(images: torch.Tensor, reference: torch.Tensor) -> float:
     """The mean over images of |image - reference|^2 / |reference|^2; images that are 0 all over have none."""
     error, size = ((x**2).flatten(1).sum(dim=1) for x in (images - reference, reference))
     return float((error[size > 0] / size[size > 0]).mean()) if (size > 0).any() else 0.0
+
+
+def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Numbers that a user of a GAN sends at once (Table 4): its discriminator's, or all of its GAN's."""
+    file, method = run.path / "model.safetensors", run.spec.algorithm["name"]
+    if method not in ("ps-fedgan", "full-gan") or not file.is_file():
+        return
+    sent = ("clients/discriminator.",) if method == "ps-fedgan" else ("clients/discriminator.", "clients/generator.")
+    with safe_open(file, framework="pt") as model:
+        shapes = [model.get_slice(name).get_shape() for name in model.keys() if name.startswith(sent)]  # noqa: SIM118
+    yield result("parameters", "count", sum(int(np.prod(shape[1:])) for shape in shapes), setting="")

@@ -21,6 +21,6 @@ def samples(run: RunFolder) -> dict[str, np.ndarray]:
 
 def _shown(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Grids, styles, re-styled images, and a few real ones."""
-    kept = {key: array for key, array in arrays.items() if key.startswith(("grid/", "restyle/", "manifold/"))}
+    kept = {key: array for key, array in arrays.items() if key.startswith(("grid/", "restyle/", "manifold/", "made/"))}
     kept |= {key: array for key, array in arrays.items() if key.startswith("client/") and key.endswith("/style")}
     return kept | {key: array[:REAL] for key, array in arrays.items() if key.endswith("/real")}

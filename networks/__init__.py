@@ -10,6 +10,7 @@ from networks.mcmahan import McMahanCNN
 from networks.mlp import mlp
 from networks.padpaf import SNResNet
 from networks.resnet import ResNet18
+from networks.vgg4 import VGG4
 
 ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "conv3": Conv3,
@@ -18,6 +19,7 @@ ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "mcmahan-cnn": McMahanCNN,
     "resnet18": ResNet18,
     "sn-resnet": SNResNet,
+    "vgg4": VGG4,
 }
 
-__all__ = ["ENCODERS", "Conv3", "DualEncoder", "FedDVACNN", "McMahanCNN", "ResNet18", "SNResNet", "mlp"]
+__all__ = ["ENCODERS", "VGG4", "Conv3", "DualEncoder", "FedDVACNN", "McMahanCNN", "ResNet18", "SNResNet", "mlp"]

@@ -22,6 +22,7 @@ from reporting.dual import by_round, class_fractions, code_map
 from reporting.mosaics import (
     by_client,
     by_method,
+    eavesdropped,
     empty,
     in_every_style,
     manifolds,
@@ -261,7 +262,7 @@ def _printed_probes(dataset: str, target: str) -> list[float]:
     """The accuracies that the text gives."""
     text = published("padpaf", "text")
     mine = text[(text["dataset"] == dataset) & (text["metric"] == "accuracy")]
-    return [float(v) / 100 for v in mine[mine["setting"].str.contains(f"target={target}", regex=False)]["value"]]
+    return [float(v) for v in mine[mine["setting"].str.contains(f"target={target}", regex=False)]["value"]]
 
 
 def simpson(variant: str, panels: dict[str, str]) -> Callable[[pd.DataFrame], Figure]:
@@ -346,6 +347,7 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "feddva-figure8": class_fractions,
     "feddva-figure10": manifolds(RECONSTRUCTION),
     "feddva-figure11": manifolds(RECONSTRUCTION),
+    "psfedgan-figure4": eavesdropped("ps-fedgan/default"),
 }
 
 

@@ -179,6 +179,22 @@ def manifolds(method: str) -> Callable[[Arrays], Figure]:
     return draw
 
 
+def eavesdropped(method: str) -> Callable[[Arrays], Figure]:
+    """Images of the cloud and of eavesdroppers, for the same noise and labels, a row for each user (Fig. 4)."""
+    shown = ["cloud", "a2;r=0.9999", "a1;r=0.9999", "a1;r=1-1e-15", "a1;r=1;masks=own", "fresh"]
+
+    def draw(arrays: Arrays) -> Figure:
+        users = sorted({int(key.split("/")[3]) for key in arrays if key.startswith(f"{method}/made/")})
+        rows = []
+        for k in users:
+            makers = [who for who in shown if f"{method}/made/{k}/{who}" in arrays]
+            images = {who: arrays[f"{method}/made/{k}/{who}"][:20] for who in makers}
+            rows.append([(f"user {k + 1}: {who}", mosaic(x.reshape(-1, 5, *x.shape[1:]))) for who, x in images.items()])
+        return _panels(rows) if rows else empty("nothing of this was measured at this scale")
+
+    return draw
+
+
 def _decoding(arrays: Arrays, prefix: str) -> list[int]:
     """The clients that have a manifold."""
     start = f"{prefix}/manifold/"

@@ -83,9 +83,18 @@ def with_families(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
-    """The published cells of one table (or `text`), in the paper's order; empty if the paper has no such table."""
+    """The published cells of one table (or `text`), in the paper's order; empty if the paper has no such table.
+
+    Percentages become fractions.
+    """
     file = PUBLISHED / f"{paper.replace('-', '')}_{table}.csv"
-    return read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
+    if not file.exists():
+        return pd.DataFrame(columns=COLUMNS)
+    rows = read_csv(file)
+    percent = rows["unit"] == "percent"
+    for row in rows.index[percent]:
+        rows.loc[row, ["value", "printed"]] = f"{float(rows.loc[row, 'value']) / 100:.4f}"
+    return rows.assign(unit=rows["unit"].where(~percent, "fraction"))
 
 
 def with_averages(records: pd.DataFrame) -> pd.DataFrame:

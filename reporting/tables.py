@@ -105,14 +105,12 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
 
 
 def _quoted(layout: Layout) -> Iterator[pd.DataFrame]:
-    """Numbers that the text gives, as cells of this table; percentages as fractions."""
+    """Numbers that the text gives, as cells of this table."""
     for quote in layout.quotes:
         rows = published(layout.paper, "text")
         for column, wanted in quote["when"].items():
             rows = rows[rows[column].isin([wanted] if isinstance(wanted, str) else wanted)]
-        percent = rows["unit"] == "percent"
-        value = rows["value"].astype(float).where(~percent, rows["value"].astype(float) / 100).round(6).astype(str)
-        yield rows.assign(value=value, printed="", unit=rows["unit"].where(~percent, "fraction"), **quote["set"])
+        yield rows.assign(printed="", **quote["set"])
 
 
 def _recomputed(layout: Layout, row: dict[Any, Any], paper: pd.DataFrame) -> str:

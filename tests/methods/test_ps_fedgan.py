@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.channel import Message
-from methods.psfedgan import PSFedGAN
+from methods.ps_fedgan import PSFedGAN
 from networks import Conv3
 from networks.cgan import Discriminator, Generator
 from objectives import OBJECTIVES
@@ -70,7 +70,7 @@ def test_twins_are_identical(share):
     ],
 )
 def test_what_breaks_them_is_caught(name, right, wrong):
-    with mutated("methods.psfedgan", name, right, wrong) as mutant, pytest.raises(AssertionError):
+    with mutated("methods.ps_fedgan", name, right, wrong) as mutant, pytest.raises(AssertionError):
         check_twins(mutant)
 
 
