@@ -93,7 +93,7 @@ def published(paper: str, table: str) -> pd.DataFrame:
     rows = read_csv(file)
     percent = rows["unit"] == "percent"
     for row in rows.index[percent]:
-        rows.loc[row, ["value", "printed"]] = f"{float(rows.loc[row, 'value']) / 100:.4f}"
+        rows.loc[row, ["value", "printed"]] = f"{round(float(rows.loc[row, 'value']) / 100, 6):g}"
     return rows.assign(unit=rows["unit"].where(~percent, "fraction"))
 
 
