@@ -40,10 +40,7 @@ class Codes:
         self.simulation, self.dealt, self.settings = simulation, dealt, settings
         self.clients = range(len(simulation.population.members))
         self.models: list[Any] = [simulation.synchronised(k).eval() for k in self.clients]
-        self.images = {
-            "train": dealt.clients,
-            "test": dealt.tests,
-        }
+        self.images = {"train": dealt.clients, "test": dealt.tests}
 
     def _some(self, client: int, part: str, count: int) -> Tensor:
         """Indices of a client's images, drawn at random."""

@@ -63,7 +63,8 @@ def train(
         if due(simulation, spec.score_every):
             simulation.scores += scores(simulation, dealt)
         if simulation.round in spec.snapshots:
-            out.write_arrays(f"after-{simulation.round}.npz", _snapshot(simulation, dealt, spec))
+            kept, samples = _arrays(simulation, dealt, spec, at_the_end=False)
+            out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
         if time.monotonic() - saved >= checkpoint_every:
             save(checkpoint, simulation, key)
             saved = time.monotonic()
@@ -77,10 +78,10 @@ def train(
         status = "diverged"
         progress.say(str(error))
     out.write_spec(spec)
-    if status == "ok":
-        _write_arrays(out, simulation, dealt, spec)
-    else:
-        out.write_features({})
+    kept, samples = _arrays(simulation, dealt, spec, at_the_end=True) if status == "ok" else ({}, {})
+    out.write_features(kept)
+    if samples:
+        out.write_arrays("samples.npz", samples)
     _write_model(folder / "model.safetensors", simulation)
     _write_tables(out, simulation, dealt)
     out.write_provenance(
@@ -126,17 +127,12 @@ def _shared_tensors(spec: Spec, folder: Path) -> dict[str, Tensor]:
 # ---- what is left behind
 
 
-def _snapshot(simulation: Simulation, dealt: Partition, spec: Spec) -> Arrays:
-    """What evaluations need of a model as it stands in between."""
-    kept, samples = _arrays(simulation, dealt, spec)
-    return kept | samples
-
-
-def _arrays(simulation: Simulation, dealt: Partition, spec: Spec) -> tuple[Arrays, Arrays]:
-    """What features.npz and samples.npz are to hold."""
+def _arrays(simulation: Simulation, dealt: Partition, spec: Spec, *, at_the_end: bool) -> tuple[Arrays, Arrays]:
+    """What evaluations need of a model as it stands: the arrays of features.npz, and of samples.npz."""
     if isinstance(simulation.algorithm.objective, Generative):
         sampler = Sampler(simulation, dealt, spec.samples)
-        return sampler.features(), sampler.samples()
+        kept, samples = sampler.features(), sampler.samples()
+        return kept, samples | (sampler.applications() if at_the_end else {})
     if not spec.features:
         return {}, {}
     if simulation.cloud is not None:
@@ -145,15 +141,6 @@ def _arrays(simulation: Simulation, dealt: Partition, spec: Spec) -> tuple[Array
         codes = Codes(simulation, dealt, spec.samples)
         return codes.features(), codes.samples()
     return features(simulation, dealt), {}
-
-
-def _write_arrays(out: RunFolder, simulation: Simulation, dealt: Partition, spec: Spec) -> None:
-    kept, samples = _arrays(simulation, dealt, spec)
-    if isinstance(simulation.algorithm.objective, Generative):
-        samples |= Sampler(simulation, dealt, spec.samples).applications()
-    out.write_features(kept)
-    if samples:
-        out.write_arrays("samples.npz", samples)
 
 
 def _write_model(path: Path, simulation: Simulation) -> None:

@@ -58,26 +58,26 @@ def style_clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[d
 
 
 def style_map(run: RunFolder, samples: int = 1200) -> list[dict[str, Any]]:
-    """t-SNE coordinates of the style features of a run: one row per image, with its client and style.
+    """t-SNE coordinates of the style features of a run: one row per image, with its client and style."""
+    features, clients = style_features(run, samples)
+    if not len(features):
+        return []
+    styles = {k: str(run.features[f"client/{k}/style"]) for k in set(clients.tolist())}
+    return flat_map(features, clients, styles, random_key(run.spec.seed, "t-sne"))
+
+
+def flat_map(features: np.ndarray, clients: np.ndarray, styles: dict[int, str], seed: int) -> list[dict[str, Any]]:
+    """t-SNE coordinates of features (images, dimensions): one row per image, with its client and the client's style.
 
     `silhouette` is the same in all rows: how far the features themselves, not the map, fall into a cluster per client.
     """
     from sklearn.manifold import TSNE
     from sklearn.metrics import silhouette_score
 
-    features, clients = style_features(run, samples)
-    if not len(features):
-        return []
-    seed = random_key(run.spec.seed, "t-sne") % 2**32
-    points = TSNE(init="pca", perplexity=min(30, (len(features) - 1) // 3), random_state=seed).fit_transform(features)
+    perplexity = min(30, (len(features) - 1) // 3)
+    points = TSNE(init="pca", perplexity=perplexity, random_state=seed % 2**32).fit_transform(features)
     score = float(silhouette_score(features, clients))
     return [
-        {
-            "silhouette": score,
-            "client": int(k),
-            "style": str(run.features[f"client/{k}/style"]),
-            "x": float(x),
-            "y": float(y),
-        }
+        {"silhouette": score, "client": int(k), "style": styles[int(k)], "x": float(x), "y": float(y)}
         for k, (x, y) in zip(clients, points, strict=True)
     ]

@@ -12,12 +12,15 @@ from torch.distributions import Normal
 
 from common.keys import random_key
 from common.run_folder import RunFolder
+from evaluation.clusters import flat_map
 from evaluation.codes import Pair, accuracies, shuffled, told_apart
 from evaluation.judge import load
 from evaluation.probe import ProbeSettings
 from evaluation.rows import result
 
 CODES = ("z", "c")
+UNITS = {"constraint_met": "fraction"}
+"""Of what `divergences` measures; nats otherwise."""
 Gaussian = tuple[Tensor, Tensor]
 
 
@@ -58,9 +61,8 @@ def dual_probe(
             accuracy[case, target] = value
             features, control = (code, control) if code in CODES else ("z", "pixels")
             yield _probed(f"probe=linear;features={features};target={target}", value, control)
-    yield _probed(
-        f"probe=linear;features=c;target=client;xi={_xi(run):g}{'d' * (_xi(run) > 0)}", accuracy["c", "client"]
-    )
+    threshold = f"{_xi(run):g}d" if _xi(run) else "0"  # as claims.csv writes it
+    yield _probed(f"probe=linear;features=c;target=client;xi={threshold}", accuracy["c", "client"])
     if "label" in targets:
         codes = {"content": "z", "style": "c"}
         scored = {(name, target): accuracy[code, target] for name, code in codes.items() for target in targets}
@@ -95,10 +97,9 @@ def divergences(run: RunFolder, *, members: PositiveInt = 500, draws: PositiveIn
         q_z, q_c = ((arrays[code][rows], arrays[f"{code}-log-variance"][rows]) for code in CODES)
         for name, value in _divergences(q_z, q_c, draws, draw, _xi(run) * latent).items():
             found.setdefault(name, []).append(value)
-            unit = "fraction" if name == "constraint_met" else "nats"
-            yield result(name, unit, value, client=f"client-{k + 1}")
+            yield result(name, UNITS.get(name, "nats"), value, client=f"client-{k + 1}")
     for name, values in found.items():
-        yield result(name, "fraction" if name == "constraint_met" else "nats", float(np.mean(values)))
+        yield result(name, UNITS.get(name, "nats"), float(np.mean(values)))
     yield result("xi_over_dim_c", "count", _xi(run))
     yield result("clients", "count", len(owner.unique()))
     task = "classification" if run.spec.algorithm.get("classify", 1.0) else "reconstruction"
@@ -153,31 +154,30 @@ def swaps(run: RunFolder) -> Iterator[dict[str, Any]]:
     pairs = sorted({tuple(map(int, key.split("/")[1:3])) for key in arrays if key.startswith("swap/")})
     if not pairs:
         return
-    judge = load(run.judge)
-    errors = [_error(arrays, k) for k in sorted({a for a, _ in pairs})]
-    yield result("reconstruction_error", "score", float(np.mean(errors)), setting="")
+    judge, clients = load(run.judge), sorted({a for a, _ in pairs})
+    yield result("reconstruction_error", "score", float(np.mean([_error(arrays, k) for k in clients])), setting="")
     hits: dict[tuple[str, str, str], list[float]] = {}
 
     def note(metric: str, setting: str, right: np.ndarray, control: str = "") -> None:
         if metric == "client_accuracy" or (metric == "attribute_change") == faces:
             hits.setdefault((metric, setting, control), []).append(float(right.mean()))
 
+    labels = {k: arrays[f"client/{k}/real/labels"] for k in clients}
+    before = {k: judge(arrays[f"client/{k}/real"])[2] for k in clients}
     for a, b in pairs:
         n = len(arrays[f"swap/{a}/{b}/z"])
-        labels = {k: arrays[f"client/{k}/real/labels"][:n] for k in (a, b)}
-        _, again, owner = judge(arrays[f"client/{a}/reconstructed"][:n])
-        note("label_agreement", "", again == labels[a], "reconstruction")
-        note("mark_agreement", "", owner == a, "reconstruction")
-        note("client_accuracy", "", owner == a, "reconstruction")
-        for decoder in (a, b):
-            _, label, mark = judge(arrays[f"swap/{a}/{b}/{'z' if decoder == a else 'c'}"])
-            note("client_accuracy", f"decoder of {'z' if decoder == a else 'c'}", mark == b)
+        _, label, mark = judge(arrays[f"client/{a}/reconstructed"][:n])
+        note("label_agreement", "", label == labels[a][:n], "reconstruction")
+        note("mark_agreement", "", mark == a, "reconstruction")
+        note("client_accuracy", "", mark == a, "reconstruction")
+        for decoder, code in ((a, "z"), (b, "c")):
+            _, label, mark = judge(arrays[f"swap/{a}/{b}/{code}"])
+            note("client_accuracy", f"decoder of {code}", mark == b)
             for edited, swap in ((a, "swap=c"), (b, "swap=z")):
                 setting = swap if decoder == edited else f"{swap};decoder=other"
-                before = judge(arrays[f"client/{edited}/real"][:n])[2]
-                note("label_agreement", setting, label == labels[edited])
+                note("label_agreement", setting, label == labels[edited][:n])
                 note("mark_agreement", setting, mark == edited)
-                note("attribute_change", f"{setting};attribute=hair", mark != before)
+                note("attribute_change", f"{setting};attribute=hair", mark != before[edited][:n])
     for (metric, setting, control), values in hits.items():
         yield result(metric, "fraction", float(np.mean(values)), setting=setting, control=control)
 
@@ -189,32 +189,16 @@ def _error(arrays: dict[str, np.ndarray], client: int) -> float:
 
 
 def code_map(run: RunFolder, samples: int = 2000) -> list[dict[str, Any]]:
-    """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per image and code.
-
-    `silhouette` is how far the codes themselves, not the map, fall into a cluster per client.
-    """
+    """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per image and code."""
     if "codes/test/z" not in run.features:
         return []
-    from sklearn.manifold import TSNE
-    from sklearn.metrics import silhouette_score
-
     owner = run.features["codes/test/client"]
     kept = np.random.default_rng(random_key(run.spec.seed, "code map")).permutation(len(owner))[:samples]
-    rows = []
-    for code in CODES:
-        codes, clients = run.features[f"codes/test/{code}"][kept], owner[kept]
-        seed = random_key(run.spec.seed, "t-sne", code) % 2**32
-        points = TSNE(init="pca", perplexity=min(30, (len(codes) - 1) // 3), random_state=seed).fit_transform(codes)
-        score = float(silhouette_score(codes, clients))
-        rows += [
-            {
-                "code": code,
-                "silhouette": score,
-                "client": int(k),
-                "style": str(run.samples[f"client/{k}/style"]),
-                "x": float(x),
-                "y": float(y),
-            }
-            for k, (x, y) in zip(clients, points, strict=True)
-        ]
-    return rows
+    styles = {k: str(run.samples[f"client/{k}/style"]) for k in set(owner.tolist())}
+    return [
+        {"code": code} | row
+        for code in CODES
+        for row in flat_map(
+            run.features[f"codes/test/{code}"][kept], owner[kept], styles, random_key(run.spec.seed, "t-sne", code)
+        )
+    ]

@@ -299,6 +299,24 @@ def test_one_client_trains_one_auto_encoder():
         assert losses == sorted(losses, reverse=True)
 
 
+def test_c_can_hold_something_and_the_regulariser_empties_it():
+    """A control for what is reported of c: without R_c, another image's c changes what is decoded."""
+    everyone = data()
+    one = ClientData(everyone.images, everyone.labels, everyone.clients[:1])
+    x = everyone.images[everyone.clients[0]].float() / 255
+    fast = OptimiserSettings(name="adam", lr=3e-3)
+    moved = {}
+    for beta in (0.0, 0.75):
+        model = _run(_feddva(beta=beta, classify=0.0), one, rounds=6, local_epochs=2, optimiser=fast).synchronised(0)
+        model.eval()
+        with torch.no_grad():
+            z, _ = model.encoder.z(x)
+            c, _ = model.encoder.c(x, z)
+            moved[beta] = float((model.decoder(z, c) - model.decoder(z, c.roll(1, 0))).square().mean())
+    assert moved[0.0] > 1e-3
+    assert moved[0.75] < 0.1 * moved[0.0]
+
+
 # ---- heads on its representations
 
 
