@@ -1,6 +1,7 @@
 """Eavesdroppers on PS-FedGAN: each follows one user's generator by what crosses the channel (Sec. 2.3)."""
 
 import copy
+import hashlib
 import re
 from typing import Any, Literal
 
@@ -8,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from common.errors import InputError
-from common.keys import random_key
 from common.settings import settings
 from federation import Message
 from networks.cgan import Generator
-from objectives.twin import Twin
+from objectives.cgan import Twin
 
-Kind = Literal["a1", "a2", "independent", "missed-step", "fresh", "architecture"]
+Kind = Literal["a1", "a2", "independent", "missed-step", "missed-round", "fresh", "architecture"]
 
 
 @settings
@@ -23,10 +23,10 @@ class Attacker:
 
     Attributes:
         name: `a1` and `a2` know the user's initial generator but for a factor r on the weight, or the bias, of its
-            first layer; with r = 1 they know all of it. `independent` has a start of its own. `missed-step` knows the
-            start and misses the first step. `fresh` has its own start and its own z, and trains on the published
-            discriminators. `architecture` has another, narrower generator. On full GAN sharing any of them takes the
-            generators that are published.
+            first layer; with r = 1 they know all of it. `independent` has a start of its own. `missed-step` and
+            `missed-round` know the start and miss the first step, or the first round. `fresh` has its own start and its
+            own z, and trains on the published discriminators. `architecture` has another, narrower generator. On full
+            GAN sharing any of them takes the generators that are published.
         r: the factor, a number or `1-1e-15`; taken as a 64-bit float and multiplied as such.
         masks: whether it knows what the discriminator drops in each step.
     """
@@ -59,6 +59,14 @@ class Attacker:
             raise InputError(f"attackers.r: must be in [0, 1], got {self.r}")
         return value
 
+    def perturbed(self, generator: Generator) -> Generator:
+        """The generator that A1 and A2 start from: its first layer's weight, or bias, times r; others know it all."""
+        known = copy.deepcopy(generator)
+        if self.name in ("a1", "a2"):
+            tensor = getattr(known.layers[0], "weight" if self.name == "a1" else "bias")
+            tensor.data = (tensor.data.double() * self.factor).to(tensor.dtype)
+        return known
+
 
 class Eavesdropper:
     """An attacker on one user. It is a listener: it is called with every message, and has nothing else.
@@ -68,13 +76,18 @@ class Eavesdropper:
         user: whose messages it follows.
         own: its copy of the user's side at the start, as far as it knows it.
         seed: of what it draws itself.
+        true: the user's generator at the start, to compare its own with.
 
     Attributes:
-        ulps: by how many units in the last place its start differs from the user's at most; 0 if it is the same.
+        ulps: by how many units in the last place its start differs from the user's at most; 0 if it is the same, -1 if
+            it is of another shape.
+        labels: the attackers that it stands for, those that know the same, and the `ulps` of each.
     """
 
-    def __init__(self, settings: Attacker, user: int, own: Twin, seed: int, ulps: int) -> None:
-        self.settings, self.user, self.twin, self.ulps = settings, user, own, ulps
+    def __init__(self, settings: Attacker, user: int, own: Twin, seed: int, true: Generator) -> None:
+        self.settings, self.user, self.twin = settings, user, own
+        self.ulps = -1 if settings.name == "architecture" else units_in_the_last_place(true, own.generator)
+        self.labels: dict[str, int] = {}
         self.draw = torch.Generator().manual_seed(seed)
         self.heard = 0
 
@@ -84,14 +97,18 @@ class Eavesdropper:
         if message.direction != "up" or message.clients != (self.user,) or len(heard) < len(message.tensors):
             return
         self.heard += 1
-        if self.settings.name == "missed-step" and self.heard == 1:
+        if self._misses(message.round):
             self.twin.taken += "z" in heard  # it knows that there was one
             return
         if self.settings.name == "fresh" and "z" in heard:
             heard["z"] = torch.randn(heard["z"].shape, generator=self.draw)
         if self.settings.name == "architecture":
             heard = {name: tensor for name, tensor in heard.items() if not name.startswith("generator.")}
-        self.twin.receive(heard)
+        self.twin.receive(message.round, heard)
+
+    def _misses(self, round: int) -> bool:
+        first = {"missed-step": self.heard == 1, "missed-round": round == 1}
+        return first.get(self.settings.name, False)
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -102,15 +119,6 @@ class Eavesdropper:
         self.twin.load(state["twin"])
         self.heard = state["heard"]
         self.draw.set_state(state["draw"])
-
-
-def perturbed(generator: Generator, settings: Attacker) -> Generator:
-    """The generator that A1 and A2 start from: its first layer's weight, or bias, times r."""
-    known = copy.deepcopy(generator)
-    if settings.name in ("a1", "a2"):
-        tensor = getattr(known.layers[0], "weight" if settings.name == "a1" else "bias")
-        tensor.data = (tensor.data.double() * settings.factor).to(tensor.dtype)
-    return known
 
 
 def units_in_the_last_place(a: nn.Module, b: nn.Module) -> int:
@@ -127,6 +135,9 @@ def _ordered(floats: Tensor) -> Tensor:
     return torch.where(bits < 0, -(2**31) - bits, bits)
 
 
-def secret_of(settings: Attacker, secret: int, seed: int) -> int:
-    """What decides the units that it drops: the user's secret, or one of its own."""
-    return secret if settings.masks == "shared" else random_key(seed, "own masks") % 2**62
+def knowledge_of(settings: Attacker, generator: Generator) -> tuple[str, ...]:
+    """The same for attackers who know the same: A1 and A2 are what they start from, others what they are called."""
+    if settings.name not in ("a1", "a2"):
+        return (settings.label,)
+    start = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in generator.parameters())).hexdigest()
+    return (settings.masks if settings.masks == "shared" else settings.label, start)

@@ -8,4 +8,4 @@ class Centralized(Algorithm):
     """One client holds all data; nothing crosses the channel. Rounds only count its epochs."""
 
     shared = nothing
-    pooled = True
+    pooled = "clients"

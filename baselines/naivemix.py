@@ -27,7 +27,7 @@ class NaiveMix(Algorithm):
     lam: Annotated[float, Field(ge=0, le=1, alias="lambda")] = 0.1
     objective: Classification
 
-    def told(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         """The mean image, and the class proportions."""
         return {"image": x.mean(dim=0), "label": F.one_hot(y, self.objective.classes).float().mean(dim=0)}
 

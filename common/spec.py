@@ -63,7 +63,7 @@ class DataSettings(_Settings):
     label_shift: dict[str, int] = {}
     test_images: Literal["all", "dealt"] = "all"
     server_share: Share = 0.0
-    at_most: Annotated[int, Field(ge=2)] | None = None
+    at_most: PositiveInt | None = None
     resample: Literal["mean", "none"] = "mean"
     train_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.7
 
@@ -134,6 +134,16 @@ class SampleSettings(_Settings):
     probed: PositiveInt = 10000
 
 
+class InversionSettings(_Settings):
+    """Somebody who inverts each client's first update.
+
+    Attributes:
+        iterations: of L-BFGS, at most.
+    """
+
+    iterations: PositiveInt = 300
+
+
 class Spec(_Settings):
     """One run.
 
@@ -146,6 +156,8 @@ class Spec(_Settings):
         score_every: after every so many rounds, and the last, clients are scored on their test images; 0 for never.
         features: whether features of all images are kept, for linear probes.
         samples: what is taken from a generative model.
+        inversion: whether somebody listens who inverts each client's first update, a plain gradient step on all that
+            the client has.
     """
 
     run: str
@@ -162,6 +174,7 @@ class Spec(_Settings):
     score_every: NonNegativeInt = 0
     features: bool = True
     samples: SampleSettings = SampleSettings()
+    inversion: InversionSettings | None = None
 
     @property
     def digest(self) -> str:

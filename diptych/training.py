@@ -14,7 +14,7 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
-from diptych.attacked import attacked
+from diptych.attacked import attacked, inversions, listener
 from diptych.dual import Codes, is_dual
 from diptych.extraction import features
 from diptych.generation import Arrays, Sampler
@@ -41,14 +41,16 @@ def train(
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
+    inversion = listener(spec, algorithm) if spec.inversion else None
     simulation = Simulation(
         algorithm,
-        _client_data(dealt, algorithm.pooled),
+        client_data(dealt, algorithm.pooled),
         spec.training,
         spec.seed,
         workers=workers,
         device=device,
         start=_shared_tensors(spec, folder) if spec.start else None,
+        listeners=[inversion] if inversion else [],
         progress=progress,
     )
     code = training_code(str(spec.algorithm.get("name")))
@@ -80,6 +82,8 @@ def train(
     out.write_spec(spec)
     kept, samples = _arrays(simulation, dealt, spec, at_the_end=True) if status == "ok" else ({}, {})
     out.write_features(kept)
+    if inversion and spec.inversion and status == "ok":
+        samples |= inversions(simulation, inversion, spec.inversion)
     if samples:
         out.write_arrays("samples.npz", samples)
     _write_model(folder / "model.safetensors", simulation)
@@ -106,13 +110,15 @@ def train(
     return status
 
 
-def _client_data(dealt: Partition, pooled: bool) -> ClientData:
-    """What the engine needs of a partition; pooled, one client has everybody's images, as their owners see them."""
+def client_data(dealt: Partition, pooled: str) -> ClientData:
+    """What the engine needs of a partition; pooled, one client has everybody's images, or the server's."""
     if not pooled:
         return ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views, dealt.turns, dealt.server)
     if dealt.views is not None or dealt.turns is not None:
         raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")
-    return ClientData(dealt.images, dealt.labels, (torch.cat(dealt.clients),))
+    if pooled == "server" and not len(dealt.server):
+        raise InputError("data.server_share: the server has no image, so there is nothing to train on")
+    return ClientData(dealt.images, dealt.labels, (dealt.server if pooled == "server" else torch.cat(dealt.clients),))
 
 
 def _shared_tensors(spec: Spec, folder: Path) -> dict[str, Tensor]:
@@ -135,7 +141,7 @@ def _arrays(simulation: Simulation, dealt: Partition, spec: Spec, *, at_the_end:
         return kept, samples | (sampler.applications() if at_the_end else {})
     if not spec.features:
         return {}, {}
-    if simulation.cloud is not None:
+    if hasattr(simulation.cloud, "twins"):
         return {}, attacked(simulation, dealt, spec.samples)
     if is_dual(simulation):
         codes = Codes(simulation, dealt, spec.samples)

@@ -14,6 +14,7 @@ from federation.algorithm import (
     sq_distance,
 )
 from federation.channel import Channel, Message
+from federation.cloud import train_on
 from federation.data import ClientData, View
 from federation.functional import call_with
 from federation.models import twins
@@ -45,5 +46,6 @@ __all__ = [
     "nothing",
     "settings",
     "sq_distance",
+    "train_on",
     "twins",
 ]

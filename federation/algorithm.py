@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -70,11 +70,12 @@ class CloudSettings:
 
     Attributes:
         seed: of the run; what the server and its clients agree on in secret follows from it.
-        optimiser: the clients', for a server that takes their steps with them.
+        optimiser, batch_size: the clients', for a server that takes their steps with them, or such as they do.
     """
 
     seed: int
     optimiser: OptimiserSettings
+    batch_size: int
 
 
 @dataclass(frozen=True)
@@ -130,14 +131,14 @@ class Listener(Protocol):
 class Cloud(Protocol):
     """What a server does beside averaging: it takes what clients publish, step by step, and works on its own."""
 
-    def receive(self, client: int, message: dict[str, Tensor]) -> None:
+    def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
         """One message of a client; those of different clients may come at the same time."""
 
-    def finish(self, round: int) -> None:
-        """The server's own work at the end of a round."""
+    def finish(self, round: int, shared: dict[str, Tensor]) -> None:
+        """The server's own work at the end of a round; it may train `shared`, what it will send next, in place."""
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """What the server's own model is scored by on test images: name -> a number for each."""
+        """What a model that only the server has is scored by on test images: name -> a number for each image."""
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: tensors, numbers, and containers of them."""
@@ -157,8 +158,8 @@ class Algorithm:
 
     shared: ClassVar[Names] = everything
     """What a client sends, and the server averages and sends back."""
-    pooled: ClassVar[bool] = False
-    """Train one client on everybody's data."""
+    pooled: ClassVar[Literal["", "clients", "server"]] = ""
+    """Train one client, on the data of all clients or on the server's."""
     keeps_own: ClassVar[bool] = False
     """A client goes on using its model as its own training left it, not with the shared part that comes back."""
 
@@ -204,8 +205,8 @@ class Algorithm:
         """Who listens on the channel. `members` as at the start: what is known of them beforehand may be used."""
         return []
 
-    def told(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """What each client tells all others once, before the first round, of its images x and labels y.
+    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
+        """What each client tells all others once, after the prologue, of its model, its images x and labels y.
 
         Everybody finds it in `model.told`, name -> (clients, *shape), in the order of the clients.
         """

@@ -101,8 +101,9 @@ class Simulation:
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
         self.round = -1
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
-        self.cloud = algorithm.cloud(self.population.members, *own, CloudSettings(seed, settings.optimiser))
-        self.eavesdroppers = algorithm.eavesdroppers(self.population.members, CloudSettings(seed, settings.optimiser))
+        work = CloudSettings(seed, settings.optimiser, settings.batch_size)
+        self.cloud = algorithm.cloud(self.population.members, *own, work)
+        self.eavesdroppers = algorithm.eavesdroppers(self.population.members, work)
         self.channel.listeners += tuple(self.eavesdroppers)
         self.progress, self.done, self.total = progress, 0, self._count_steps()
 
@@ -212,9 +213,10 @@ class Simulation:
             member.__dict__["told"] = {name.removeprefix("told."): rows for name, rows in told.items()}
 
     def _told(self, client: int) -> dict[str, Tensor]:
-        indices = self.data.clients[client]
-        seen = self._seen(client, self.data.images[indices], _generator(self.seed, "told", client))
-        return self.algorithm.told(seen, self.data.labels[indices])
+        indices, draw = self.data.clients[client], _generator(self.seed, "told", client)
+        seen = self._seen(client, self.data.images[indices], draw)
+        with torch.no_grad():
+            return self.algorithm.told(self.population.members[client], seen, self.data.labels[indices], draw)
 
     def _communication_round(self, round: int, chosen: list[int]) -> None:
         names = [entry.name for entry in self.shared]
@@ -226,7 +228,7 @@ class Simulation:
             sizes = [len(self.data.share(client, round)) for client in chosen]
             self.server.aggregate(uploads, sizes, self._decay(round))
         if self.cloud is not None:
-            self.cloud.finish(round)
+            self.cloud.finish(round, self.server.tensors)
 
     def _constants(self, client: int) -> dict[str, Tensor]:
         model, images = self.population.members[client], self.data.images[self.data.clients[client]]
@@ -348,7 +350,8 @@ class Simulation:
         sent = {f"published.{name}": tensor.unsqueeze(0) for name, tensor in message.items()}
         arrived = self.channel.up(round, [client], sent)
         if self.cloud is not None:
-            self.cloud.receive(client, {name.removeprefix("published."): rows[0] for name, rows in arrived.items()})
+            message = {name.removeprefix("published."): rows[0] for name, rows in arrived.items()}
+            self.cloud.receive(round, client, message)
 
     def _decay(self, round: int) -> float:
         """What learning rates are multiplied by in a round; the first has the full ones."""

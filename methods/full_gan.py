@@ -14,4 +14,4 @@ class FullGAN(PSFedGAN):
         share: generator and discriminator in `all` steps, or the generator alone, `once` in a round.
     """
 
-    share: Literal["all", "once"] = "all"  # type: ignore[assignment]
+    share: Literal["all", "once"] = "all"

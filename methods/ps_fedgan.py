@@ -3,25 +3,35 @@ the server's generators, which start from a secret that each user shares with it
 
 import copy
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from attacks.eavesdropper import Attacker, Eavesdropper, perturbed, secret_of, units_in_the_last_place
+from attacks.eavesdropper import Attacker, Eavesdropper, knowledge_of
 from common.keys import random_key
-from common.optimisers import State, step
+from common.optimisers import State
 from common.spec import OptimiserSettings
-from federation import Algorithm, Batch, CloudSettings, Listener, Names, Phase, Update, names, nothing, settings
-from networks.cgan import Discriminator, Generator, masks
+from federation import (
+    Algorithm,
+    Batch,
+    CloudSettings,
+    Listener,
+    Names,
+    Phase,
+    Update,
+    names,
+    nothing,
+    settings,
+    train_on,
+)
+from networks.cgan import Generator
+from objectives.cgan import Twin, agreed_masks, discriminator_loss, drawn, gan, generator_loss, images_of, tensors_of
 from objectives.classification import Classification
 from objectives.objective import Model
-from objectives.twin import Twin, agreed_masks, generator_loss, tensors_of
 
 CLASSIFIER = OptimiserSettings(name="adam", lr=1e-3)
-BATCH = 64
 
 
 @settings
@@ -36,6 +46,7 @@ class PSFedGAN(Algorithm):
 
     Attributes:
         latent, width: of the networks.
+        dropout: the share of a discriminator's hidden units that is dropped.
         share: what a user publishes: the `discriminator`; `all`, its generator as well (full GAN sharing); or its
             generator `once`, at the end of each round, and nothing else.
         synthetic: images that the server generates of each user in a round.
@@ -45,6 +56,7 @@ class PSFedGAN(Algorithm):
 
     latent: PositiveInt = 100
     width: PositiveInt = 256
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
     share: Literal["discriminator", "all", "once"] = "discriminator"
     synthetic: PositiveInt = 6000
     classifier_epochs: PositiveInt = 5
@@ -58,43 +70,30 @@ class PSFedGAN(Algorithm):
 
     def model(self) -> Any:
         """Parts: generator G_u and discriminator D_u; buffers: the secret, and the number of steps taken on G_u."""
-        images = {"channels": self.objective.channels, "image_size": self.objective.image_size}
-        model: Any = Model(
-            generator=Generator(**images, classes=self.objective.classes, latent=self.latent, width=self.width),
-            discriminator=Discriminator(**images, classes=self.objective.classes, width=self.width),
-        )
+        model: Any = Model(**gan(self, self.objective))
         model.register_buffer("secret", torch.zeros((), dtype=torch.long))
         model.register_buffer("taken", torch.zeros((), dtype=torch.long))
         return model
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
-        """Real images in [-1, 1]; z and labels for the step on D and for that on G; what D drops in its own step."""
-        n = len(x)
-        z = tuple(torch.randn(n, self.latent, generator=generator) for _ in range(2))
-        fakes = tuple(y[torch.randint(n, (n,), generator=generator)] for _ in range(2))
-        dropped = (*masks(self.width, n, generator), *masks(self.width, n, generator))
-        return {"x": 2 * x - 1, "y": y, "z": z, "labels": fakes, "masks": dropped}
+        """What the step on D needs, and z and labels for that on G, which are sent."""
+        sent = {"z": torch.randn(len(x), self.latent, generator=generator)}
+        sent["labels"] = y[torch.randint(len(x), (len(x),), generator=generator)]
+        batch = drawn(x, y, self, generator)
+        return batch | {f"sent_{name}": tensor for name, tensor in sent.items()}
 
     def phases(self) -> list[Phase]:
         """Lines 6-12."""
         steps = [
-            Update(names("discriminator"), self.discriminator_loss),
+            Update(names("discriminator"), discriminator_loss),
             Update(names("generator"), self.generator_loss, publish=None if self.share == "once" else self.published),
         ]
         return [Phase(steps, publish=None if self.share == "discriminator" else self.published_at_the_end)]
 
-    def discriminator_loss(self, m: Any, batch: Batch) -> Tensor:
-        """-log D(x) - log(1 - D(G(z))) (Eq. 4)."""
-        with torch.no_grad():
-            fake = m.generator(batch["z"][0], batch["labels"][0])
-        real = m.discriminator(batch["x"], batch["y"], batch["masks"][:3])
-        made = m.discriminator(fake, batch["labels"][0], batch["masks"][3:])
-        return (F.softplus(-real) + F.softplus(made)).mean()
-
     def generator_loss(self, m: Any, batch: Batch) -> Tensor:
-        """-log D(G(z)), the non-saturating form."""
-        dropped = agreed_masks(self.width, len(batch["y"]), (int(m.secret), int(m.taken)))
-        return generator_loss(m, batch["z"][1], batch["labels"][1], dropped)
+        """-log D(G(z))."""
+        dropped = agreed_masks(self.width, self.dropout, len(batch["y"]), (int(m.secret), int(m.taken)))
+        return generator_loss(m, batch["sent_z"], batch["sent_labels"], dropped)
 
     def published(self, m: Any, batch: Batch) -> dict[str, Tensor]:
         """M_p: (D_u, z_t, l_t) (Sec. 2.2.1); or (G_u, D_u) (Sec. 2.2.1, the method it is compared with)."""
@@ -102,7 +101,7 @@ class PSFedGAN(Algorithm):
         parts = tensors_of(m, "discriminator")
         if self.share == "all":
             return parts | tensors_of(m, "generator")
-        return parts | {"z": batch["z"][1], "labels": batch["labels"][1]}
+        return parts | {"z": batch["sent_z"], "labels": batch["sent_labels"]}
 
     def published_at_the_end(self, m: Any) -> dict[str, Tensor]:
         """G_u, where it is sent as it is."""
@@ -120,34 +119,39 @@ class PSFedGAN(Algorithm):
         return Cloud(self, [int(member.secret) for member in members], images, labels, work)
 
     def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:
-        """Every attacker on every user."""
-        return [
-            self._eavesdropper(attacker, user, int(member.secret), random_key(work.seed, attacker.label, user), work)
-            for attacker in self.attackers
-            for user, member in enumerate(members)
-        ]
+        """Every attacker on every user; those that know the same are one."""
+        listeners: list[Listener] = []
+        for user, member in enumerate(members):
+            known: dict[tuple[Any, ...], Eavesdropper] = {}
+            for attacker in self.attackers:
+                one = self._eavesdropper(attacker, user, int(member.secret), work)
+                same = known.setdefault(knowledge_of(attacker, one.twin.generator), one)
+                same.labels[attacker.label] = one.ulps
+            listeners += known.values()
+        return listeners
 
-    def _eavesdropper(self, attacker: Attacker, user: int, secret: int, seed: int, work: CloudSettings) -> Eavesdropper:
-        twin = self.twin(secret, secret_of(attacker, secret, seed), work.optimiser)
+    def _eavesdropper(self, attacker: Attacker, user: int, secret: int, work: CloudSettings) -> Eavesdropper:
+        seed = random_key(work.seed, attacker.label, user) % 2**62
+        twin = self.twin(secret, secret if attacker.masks == "shared" else seed, work.optimiser)
         true = twin.generator
-        if attacker.name in ("independent", "fresh"):
-            twin.generator = self.from_secret(seed % 2**62)
-        elif attacker.name == "architecture":
-            twin.generator = replace(self, width=max(1, self.width // 2)).from_secret(seed % 2**62)
+        if attacker.name == "architecture":
+            twin.generator = self.from_secret(seed, max(1, self.width // 2))
+        elif attacker.name in ("independent", "fresh"):
+            twin.generator = self.from_secret(seed)
         else:
-            twin.generator = perturbed(true, attacker)
-        alike = attacker.name != "architecture"
-        return Eavesdropper(attacker, user, twin, seed, units_in_the_last_place(true, twin.generator) if alike else -1)
+            twin.generator = attacker.perturbed(true)
+        return Eavesdropper(attacker, user, twin, seed, true)
 
     def twin(self, secret: int, dropped: int, optimiser: OptimiserSettings) -> Twin:
         """Who takes a user's steps with it, given the secret of its generator's start and that of what D drops."""
-        return Twin(self.from_secret(secret), self.model().discriminator, dropped, optimiser)
+        return Twin(self.from_secret(secret), self.model().discriminator, self.dropout, dropped, optimiser)
 
-    def from_secret(self, secret: int) -> Generator:
-        """The generator that this secret stands for."""
+    def from_secret(self, secret: int, width: int | None = None) -> Generator:
+        """The generator that this secret stands for, or one of another width."""
+        o = self.objective
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(secret % 2**63)
-            return self.model().generator
+            return Generator(o.channels, o.image_size, o.classes, self.latent, width or self.width)
 
 
 class Cloud:
@@ -161,15 +165,15 @@ class Cloud:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(random_key(work.seed, "classifier"))
             self.classifier = algorithm.objective.model()
-        self.classifier_state = State()
+        self.states: list[State] = []
         if len(images):
             self._train(0, images, labels)
 
-    def receive(self, client: int, message: dict[str, Tensor]) -> None:
+    def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
         """To the user's twin."""
-        self.twins[client].receive(message)
+        self.twins[client].receive(round, message)
 
-    def finish(self, round: int) -> None:
+    def finish(self, round: int, shared: dict[str, Tensor]) -> None:
         """Line 14: train C_l on cloud data and synthetic data."""
         draw = torch.Generator().manual_seed(random_key(self.work.seed, "synthetic", round))
         made = [self._images(twin, draw) for twin in self.twins]
@@ -181,17 +185,15 @@ class Cloud:
         known = torch.tensor(sorted(twin.labels) or list(range(self.algorithm.objective.classes)))
         count = self.algorithm.synthetic
         labels = known.repeat(-(-count // len(known)))[:count]
-        return twin.images(torch.randn(count, self.algorithm.latent, generator=draw), labels), labels
+        return images_of(twin.generator, torch.randn(count, self.algorithm.latent, generator=draw), labels), labels
 
     def _train(self, round: int, images: Tensor, labels: Tensor) -> None:
-        order = torch.Generator().manual_seed(random_key(self.work.seed, "classifier batches", round))
-        parameters: list[Tensor] = list(self.classifier.train().parameters())
-        for _ in range(self.algorithm.classifier_epochs):
-            for rows in torch.randperm(len(images), generator=order).split(BATCH):
-                if len(rows) > 1:  # batch norm needs two
-                    loss = self.algorithm.objective.loss(self.classifier, {"x": images[rows], "y": labels[rows]})
-                    gradients = list(torch.autograd.grad(loss, parameters))
-                    step(CLASSIFIER, parameters, gradients, self.classifier_state)
+        """Passes over these images."""
+        algorithm, draw = self.algorithm, torch.Generator().manual_seed(random_key(self.work.seed, "C_l", round))
+        work = replace(self.work, optimiser=CLASSIFIER)
+        train_on(
+            algorithm.objective, self.classifier, images, labels, work, self.states, draw, algorithm.classifier_epochs
+        )
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Of the global classifier."""
@@ -199,7 +201,7 @@ class Cloud:
 
     def state(self) -> dict[str, Any]:
         """Twins, the classifier, its optimiser."""
-        kept = {"classifier": self.classifier.state_dict(), "optimiser": self.classifier_state}
+        kept = {"classifier": self.classifier.state_dict(), "optimiser": self.states}
         return kept | {"twins": [twin.state() for twin in self.twins]}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -207,4 +209,4 @@ class Cloud:
         for twin, kept in zip(self.twins, state["twins"], strict=True):
             twin.load(kept)
         self.classifier.load_state_dict(state["classifier"])
-        self.classifier_state = copy.deepcopy(state["optimiser"])
+        self.states = copy.deepcopy(state["optimiser"])

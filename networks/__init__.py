@@ -6,6 +6,7 @@ from torch import nn
 
 from networks.conv3 import Conv3
 from networks.feddva import DualEncoder, FedDVACNN
+from networks.lenet import SmoothLeNet
 from networks.mcmahan import McMahanCNN
 from networks.mlp import mlp
 from networks.padpaf import SNResNet
@@ -18,8 +19,20 @@ ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "feddva-cnn": FedDVACNN,
     "mcmahan-cnn": McMahanCNN,
     "resnet18": ResNet18,
+    "smooth-lenet": SmoothLeNet,
     "sn-resnet": SNResNet,
     "vgg4": VGG4,
 }
 
-__all__ = ["ENCODERS", "VGG4", "Conv3", "DualEncoder", "FedDVACNN", "McMahanCNN", "ResNet18", "SNResNet", "mlp"]
+__all__ = [
+    "ENCODERS",
+    "VGG4",
+    "Conv3",
+    "DualEncoder",
+    "FedDVACNN",
+    "McMahanCNN",
+    "ResNet18",
+    "SNResNet",
+    "SmoothLeNet",
+    "mlp",
+]

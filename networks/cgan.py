@@ -10,10 +10,8 @@ from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
 
 SLOPE = 0.2
-DROPPED = 0.3
-"""The share of a discriminator's hidden units that is dropped."""
 Masks = Sequence[Tensor]
-"""For each hidden layer of a discriminator, which units stay, (batch, units), 0 or 1 / (1 - DROPPED)."""
+"""For each hidden layer of a discriminator, which units stay, (batch, units), 0 or 1 / (the share that stays)."""
 
 
 def hidden_units(width: int) -> list[int]:
@@ -21,10 +19,10 @@ def hidden_units(width: int) -> list[int]:
     return [4 * width, 2 * width, width]
 
 
-def masks(width: int, images: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """What a discriminator of this width drops of a batch."""
-    stay = (torch.rand(images, units, generator=generator) >= DROPPED for units in hidden_units(width))
-    return tuple(kept.float() / (1 - DROPPED) for kept in stay)
+def masks(width: int, dropout: float, images: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+    """What a discriminator of this width drops of a batch, a share `dropout` of its hidden units."""
+    stay = (torch.rand(images, units, generator=generator) >= dropout for units in hidden_units(width))
+    return tuple(kept.float() / (1 - dropout) for kept in stay)
 
 
 def perceptron(sizes: Sequence[int]) -> nn.ModuleList:

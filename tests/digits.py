@@ -16,10 +16,10 @@ STYLES = {"mnist": "digits-plain[0::9]", "svhn": "digits-photo[1::9]", "usps": "
 
 
 @cache
-def dealt(clients_per_style: int = 1) -> Partition:
+def dealt(clients_per_style: int = 1, server_share: float = 0.0) -> Partition:
     """Three styles of 200 digits each, at 8 pixels."""
-    settings = DataSettings(dataset="digit", styles=STYLES, image_size=8, clients_per_style=clients_per_style)
-    return partition(settings, "", seed=3)
+    settings = {"image_size": 8, "clients_per_style": clients_per_style, "server_share": server_share}
+    return partition(DataSettings(dataset="digit", styles=STYLES, **settings), "", seed=3)
 
 
 def data(clients_per_style: int = 1) -> ClientData:

@@ -19,7 +19,7 @@ PACKAGES = {
     "methods": {"attacks", "common", "federation", "networks", "objectives"},
     "evaluation": {"common", "networks"},
     "reporting": {"common"},
-    "diptych": {"common", "federation", "networks", "objectives", "partitions", "evaluation", "reporting"},
+    "diptych": {"attacks", "common", "federation", "networks", "objectives", "partitions", "evaluation", "reporting"},
     "benchmarks": {"common", "federation", "networks", "objectives", "baselines", "diptych"},
 }
 """What each package may import besides itself: never an algorithm's file, except from another algorithm."""

@@ -298,7 +298,8 @@ def test_an_update_that_names_nothing_is_refused():
 )
 def test_optimisers_are_torchs(settings, theirs):
     generator = torch.Generator().manual_seed(0)
-    ours = [torch.randn(3, generator=generator), torch.randn(2, 2, generator=generator)]
+    ours = [torch.randn(shape, generator=generator) for shape in ((3,), (2, 2), (2, 4, 3, 3))]
+    ours[2] = ours[2].to(memory_format=torch.channels_last)  # its gradients are laid out in another way
     reference = [torch.nn.Parameter(p.clone()) for p in ours]
     optimiser, state = theirs(reference), {}
     for _ in range(4):

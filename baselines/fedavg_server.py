@@ -1,0 +1,60 @@
+"""FedAvg whose server has images of its own: what PS-FedGAN's baselines are when given what it is given."""
+
+import copy
+from typing import Any
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from common.errors import InputError
+from common.keys import random_key
+from common.optimisers import State
+from federation import Algorithm, CloudSettings, settings, train_on
+
+
+@settings
+class FedAvgServer(Algorithm):
+    """After each round the server trains the mean on its own images, and sends what comes out.
+
+    Attributes:
+        server_epochs: passes over them.
+    """
+
+    server_epochs: PositiveInt = 1
+
+    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Finisher":
+        """Refuses a server without images."""
+        if not len(images):
+            raise InputError("data.server_share: the server has no image, so there is nothing to train on")
+        return Finisher(self, images, labels, work)
+
+
+class Finisher:
+    """Trains the shared tensors once more."""
+
+    def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: CloudSettings) -> None:
+        self.algorithm, self.images, self.labels, self.work = algorithm, images, labels, work
+        self.model: nn.Module = copy.deepcopy(algorithm.model())
+
+    def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
+        """Clients publish nothing."""
+
+    def finish(self, round: int, shared: dict[str, Tensor]) -> None:
+        """With a fresh optimiser, as a client."""
+        self.model.load_state_dict(shared, strict=False)  # what stays with clients is not there
+        draw, states = torch.Generator().manual_seed(random_key(self.work.seed, "server", round)), list[State]()
+        epochs = self.algorithm.server_epochs
+        train_on(self.algorithm.objective, self.model, self.images, self.labels, self.work, states, draw, epochs)
+        shared.update({name: t.detach().clone() for name, t in self.model.state_dict().items() if name in shared})
+
+    def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """It has no model but the one that clients have."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Nothing outlives a round."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Nothing to restore."""

@@ -1,0 +1,76 @@
+"""SDA-FL-like: Li et al. 2022, Federated learning with GAN-based data synthesis; no code of it is public."""
+
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from federation import Algorithm, Batch, Phase, Update, names, settings
+from objectives.cgan import alone, gan, images_of
+from objectives.classification import Classification
+
+UNSURE = -100  # a label that a cross-entropy does not count
+
+
+@settings
+class SDAFL(Algorithm):
+    """What its abstract says: clients train GANs, share images that these make, and train on them beside their own,
+    with labels by the global model where that is sure. All else is ours; there is no differential privacy.
+
+    Attributes:
+        latent, width, dropout: of the GAN, which is PS-FedGAN's.
+        gan_epochs, gan_rate: passes before the first round; what the learning rate is multiplied by.
+        synthetic: images that a client shares, once.
+        confidence: how sure the global model must be of a label (`pseudo`); `client` takes those that were asked for.
+    """
+
+    latent: PositiveInt = 100
+    width: PositiveInt = 256
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    gan_epochs: PositiveFloat = 50.0
+    gan_rate: PositiveFloat = 0.2
+    synthetic: PositiveInt = 4000
+    confidence: Annotated[float, Field(ge=0, le=1)] = 0.95
+    labels: Literal["pseudo", "client"] = "pseudo"
+    objective: Classification
+    shared = names("w")
+
+    def model(self) -> nn.Module:
+        """The classifier w, and a GAN that stays."""
+        return nn.ModuleDict({"w": self.objective.model(), **gan(self, self.objective)})
+
+    def prologue(self) -> list[Phase]:
+        """The GAN."""
+        return [alone(self, self.gan_rate, self.gan_epochs)]
+
+    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
+        """Images, bytes, and the labels that they were asked for, as often as the client has them."""
+        labels = y.repeat(-(-self.synthetic // len(y)))[: self.synthetic]
+        made = images_of(model.generator, torch.randn(self.synthetic, self.latent, generator=draw), labels)
+        return {"images": (made * 255).round().byte(), "labels": labels}
+
+    def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
+        """Own images, and which shared ones to put beside them."""
+        return {"x": x, "y": y, "other": torch.randint(2**31, y.shape, generator=generator)}
+
+    def phases(self) -> list[Phase]:
+        """One step on both halves."""
+        return [Phase([Update(names("w"), self.both_halves)])]
+
+    def both_halves(self, m: Any, batch: Batch) -> Tensor:
+        """The mean cross-entropy of own images and of shared ones whose labels are sure."""
+        k = batch["other"] % m.told["labels"].numel()
+        x, asked = m.told["images"].flatten(0, 1)[k].float() / 255, m.told["labels"].flatten()[k]
+        with torch.no_grad():
+            (logits,) = self.objective.outputs(m.received.w.eval(), {"x": x})
+            sure, named = logits.softmax(dim=1).max(dim=1)
+        pseudo = torch.where(sure >= self.confidence, named, UNSURE)
+        y = torch.cat([batch["y"], asked if self.labels == "client" else pseudo])
+        return self.objective.loss(m.w, {"x": torch.cat([batch["x"], x]), "y": y})
+
+    def general(self, model: Any) -> Any:
+        """w."""
+        return model.w
+
+    personal = general

@@ -1,0 +1,41 @@
+"""Training at the server, on images of its own or that it has made."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from common.optimisers import State, step
+from federation.algorithm import CloudSettings, Objective
+from federation.names import selected
+
+
+def train_on(
+    objective: Objective,
+    model: Any,
+    images: Tensor,
+    labels: Tensor,
+    work: CloudSettings,
+    states: list[State],
+    draw: torch.Generator,
+    epochs: int,
+) -> None:
+    """Take the steps of an objective on its model, in place, over `epochs` passes in random order.
+
+    Args:
+        images: (images, channels, height, width) in [0, 1].
+        states: of the optimisers, one for each update; an empty list is filled.
+        draw: decides the order and all else that is random.
+    """
+    model.train()
+    updates = objective.updates()
+    leaves = [[entry.tensor for entry in selected(model, u.which) if entry.is_parameter] for u in updates]
+    states += [State() for _ in updates[len(states) :]]
+    parts = [rows for _ in range(epochs) for rows in torch.randperm(len(images), generator=draw).split(work.batch_size)]
+    parts = [rows for rows in parts if len(rows) > 1]  # batch norm needs two
+    for n, rows in enumerate(parts, start=1):
+        batch = objective.draw(images[rows], labels[rows], draw)
+        for update, own, state in zip(updates, leaves, states, strict=True):
+            if n % update.every == 0:
+                gradients = list(torch.autograd.grad(update.loss(model, batch), own))
+                step(work.optimiser, own, gradients, state, update.lr_factor)
