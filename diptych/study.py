@@ -258,7 +258,7 @@ class Study:
             elif axis != "setting":
                 presets = config.axes.get(choose(f"{paper}: axis", axis, config.axes), {})
                 content = merged(content, presets[choose(f"{paper}: axes.{axis}", value, presets)])
-        point = values | {"method": method}
+        point = values | {"method": method, "variant": variant}
         for rule in config.rules:
             if all(
                 point.get(axis) in ([wanted] if isinstance(wanted, str) else wanted)

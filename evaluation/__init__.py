@@ -10,15 +10,16 @@ from typing import Any
 from common.run_folder import RunFolder
 from evaluation.clusters import style_clusters, style_map
 from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe
-from evaluation.costs import budget, communication
+from evaluation.costs import budget, communication, transmission
 from evaluation.curves import curves
 from evaluation.data import class_counts, class_entropy, sources
 from evaluation.dual import code_map, divergences, dual_probe, swaps
-from evaluation.eavesdropped import attacks, transmission
+from evaluation.eavesdropped import attacks, generator_losses
 from evaluation.frechet import fid
 from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
 from evaluation.linear import linear_probe
+from evaluation.privacy import inversion, membership
 
 Record = dict[str, Any]
 
@@ -38,6 +39,9 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "swaps": swaps,
     "curves": curves,
     "attacks": attacks,
+    "generator-losses": generator_losses,
+    "membership": membership,
+    "inversion": inversion,
     "transmission": transmission,
     "class-entropy": class_entropy,
     "communication": communication,

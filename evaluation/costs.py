@@ -1,8 +1,11 @@
 """What a run sent."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+
+from safetensors import safe_open
 
 from common.run_folder import RunFolder
 
@@ -20,14 +23,7 @@ def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
             (f"bytes_{direction}", total),
             (f"bytes_{direction}_per_visit", total / times if times else 0),
         ):
-            yield {
-                "kind": "cost",
-                "style": "all",
-                "metric": metric,
-                "unit": "count",
-                "aggregate": "none",
-                "value": value,
-            }
+            yield _cost(metric, value)
 
 
 def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -49,4 +45,32 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
         ("total_clients", "count", len(data.styles) * data.clients_per_style),
         ("epochs_per_client", "count", sum(passes) / len(passes) if passes else 0),
     ):
-        yield {"kind": "cost", "style": "all", "metric": metric, "unit": unit, "aggregate": "none", "value": value}
+        yield _cost(metric, value, unit)
+    if data.server_share:
+        yield _cost("server_real_fraction", data.server_share, "fraction")
+
+
+def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """What a user of a GAN sends at once (Table 4): the numbers of its discriminator, or of all of its GAN.
+
+    `parameters`: as the paper counts them. `numbers_per_step`: those that crossed the channel in the first round, z and
+    labels among them, for each step of a user; `bytes_per_step` likewise.
+    """
+    method, file = run.spec.algorithm["name"], run.path / "model.safetensors"
+    if method not in ("ps-fedgan", "full-gan") or not file.is_file():
+        return
+    parts = ("discriminator",) if method == "ps-fedgan" else ("discriminator", "generator")
+    sent = tuple(f"clients/{part}." for part in parts)
+    with safe_open(file, framework="pt") as model:
+        shapes = [model.get_slice(name).get_shape() for name in model.keys() if name.startswith(sent)]  # noqa: SIM118
+    yield _cost("parameters", sum(math.prod(shape[1:]) for shape in shapes))
+    steps = sum(int(row["steps"]) for row in run.table("history.csv") if row["round"] == row["update"] == "1")
+    first = [row for row in run.table("traffic.csv") if row["round"] == "1" and row["direction"] == "up"]
+    if steps:
+        yield _cost("bytes_per_step", sum(int(row["bytes"]) for row in first) / steps)
+        numbers = (int(row["bytes"]) / (8 if row["name"].endswith(".labels") else 4) for row in first)
+        yield _cost("numbers_per_step", sum(numbers) / steps)
+
+
+def _cost(metric: str, value: float, unit: str = "count") -> dict[str, Any]:
+    return {"kind": "cost", "style": "all", "metric": metric, "unit": unit, "aggregate": "none", "value": value}

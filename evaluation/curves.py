@@ -20,7 +20,8 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
     `rounds=quarter`, `half` and `all` name the last round scored in that part of a run, so that runs of different
     lengths have the same columns; `rounds=best` is the best accuracy of all rounds, chosen on the test images as
     PS-FedGAN does. `rounds_to_target` is the first round whose mean accuracy reaches the data set's
-    target; one more than were trained if none does.
+    target; one more than were trained if none does. `bytes_to_target`: all that has crossed the channel until
+    then; left out if it was not reached.
 
     Args:
         targets: data set -> accuracy.
@@ -41,6 +42,9 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
         rounds = sorted(scores["accuracy"])
         reached = [round for round in rounds if np.mean(scores["accuracy"][round]) >= target]
         yield result("rounds_to_target", "rounds", reached[0] if reached else rounds[-1] + 1, setting="")
+        if reached:
+            sent = (int(row["bytes"]) for row in run.table("traffic.csv") if int(row["round"]) <= reached[0])
+            yield result("bytes_to_target", "count", sum(sent), kind="cost", setting="")
 
 
 def _columns(by_round: dict[int, list[float]]) -> Iterator[tuple[str, list[float]]]:

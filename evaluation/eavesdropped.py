@@ -1,5 +1,6 @@
-"""What eavesdroppers on PS-FedGAN get (Tables 2 and 3, Fig. 3 and 4): images of theirs beside the cloud's."""
+"""What eavesdroppers on PS-FedGAN get (Tables 2 and 3, Fig. 3-8): images of theirs beside the cloud's, and losses."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,37 +8,36 @@ import numpy as np
 import torch
 from kornia.metrics import ssim
 from pydantic import PositiveInt
-from safetensors import safe_open
 
 from common.run_folder import RunFolder
 from evaluation.judge import load
 from evaluation.rows import result
 
+GANS = ("ps-fedgan", "full-gan")
+UNITS = {"accuracy": "fraction", "accuracy_among_own": "fraction", "one_label": "fraction"}
+"""Of metrics; scores otherwise."""
+Numbers = dict[str, float]
+
 
 def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, Any]]:
     """Of images that user, cloud and eavesdroppers make of the same noise and labels, by user and in the mean.
 
-    `accuracy`: the judge, a classifier of real images, reads the label that was asked for; with `setting` ending in
-    `;among=own`, it may choose among the user's classes alone. `nmse`: squared error relative to the cloud's image, for
-    pixels in [-1, 1], and in [0, 1] with `;range=0..1`; `ssim`: its structural similarity, window 11, sigma 1.5. Both
-    over at most `pairs` images. `ulps`: how far the eavesdropper's start was from the user's (-1: another network).
-    `generator_max_abs_diff`: the largest difference of a pixel in [-1, 1].
+    `accuracy`: the judge, a classifier of real images, reads the label that was asked for; `accuracy_among_own`: if it
+    may choose among the user's classes alone. `one_label`: the largest share of images that it gives one label. `nmse`:
+    squared error relative to the cloud's image, for pixels in [-1, 1], and `nmse_0_1` in [0, 1]; `ssim`: structural
+    similarity to it, window 11, sigma 1.5. These over at most `pairs` images. `ulps`: how far the eavesdropper's start
+    was from the user's (-1: another network), `bit_equal`: whether it was the same. `generator_max_abs_diff`: the
+    largest difference of a pixel in [-1, 1], from the cloud, and of the cloud from the user. `identical`: whether the
+    cloud's generator is the user's to the bit.
     """
-    found: dict[tuple[str, str, str, str], list[float]] = {}
-    beside: dict[tuple[int, str], None] = {}
-    for user, who, record in _records(run, pairs):
-        role, setting = _named(who)
-        for (metric, unit, suffix), value in record.items():
-            full = ";".join(filter(None, [setting, suffix]))
-            found.setdefault((metric, unit, role, full), []).append(value)
-            yield result(metric, unit, value, role=role, setting=full, client=f"user-{user + 1}")
-            if role.startswith("attacker-a") and setting.startswith("r="):  # Table 2 has the cloud beside each
-                beside[user, setting] = None
-    for user, setting in beside:
-        cloud = found["accuracy", "fraction", "cloud", ""][user]
-        yield result("accuracy", "fraction", cloud, role="cloud", setting=setting, client=f"user-{user + 1}")
-    for (metric, unit, role, full), values in found.items():
-        yield result(metric, unit, float(np.mean(values)), role=role, setting=full)
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for user, role, setting, record in _records(run, pairs):
+        for metric, value in record.items():
+            found[metric, role, setting].append(value)
+            more = {"role": role, "setting": setting, "client": f"user-{user + 1}"}
+            yield result(metric, UNITS.get(metric, "score"), value, **more)
+    for (metric, role, setting), values in found.items():
+        yield result(metric, UNITS.get(metric, "score"), float(np.mean(values)), role=role, setting=setting)
 
 
 def _named(who: str) -> tuple[str, str]:
@@ -48,35 +48,60 @@ def _named(who: str) -> tuple[str, str]:
     return f"attacker-{name}", setting
 
 
-def _records(run: RunFolder, pairs: int) -> Iterator[tuple[int, str, dict[tuple[str, str, str], float]]]:
+def _makers(run: RunFolder) -> list[tuple[int, str]]:
     keys = [key.split("/") for key in run.samples if key.startswith("made/")]
-    makers = [(int(user), who) for _, user, who, *more in keys if who != "labels" and not more]
+    return sorted((int(user), who) for _, user, who, *more in keys if who != "labels" and not more)
+
+
+def _records(run: RunFolder, pairs: int) -> Iterator[tuple[int, str, str, Numbers]]:
+    """User, role, setting and numbers; those of the cloud once more beside each attacker that Table 2 pairs it with."""
+    makers = _makers(run)
     if not makers:
         return
     judge = load(run.judge)
-    for user, who in sorted(makers):
-        images, labels = run.samples[f"made/{user}/{who}"], run.samples[f"made/{user}/labels"]
-        logits = judge.logits(images)
-        own = np.unique(labels)
-        record = {
-            ("accuracy", "fraction", ""): float((logits.argmax(axis=1) == labels).mean()),
-            ("accuracy", "fraction", "among=own"): float((own[logits[:, own].argmax(axis=1)] == labels).mean()),
-        }
-        if who != "cloud":
-            record |= _distances(images[:pairs], run.samples[f"made/{user}/cloud"][:pairs])
-        if f"made/{user}/{who}/ulps" in run.samples:
-            record["ulps", "count", ""] = float(run.samples[f"made/{user}/{who}/ulps"])
-        yield user, who, record
+    for user, who in makers:
+        role, setting = _named(who)
+        labels, cloud = run.samples[f"made/{user}/labels"], run.samples[f"made/{user}/cloud"]
+        images = run.samples[f"made/{user}/{who}"]
+        yield user, role, setting, _read(judge.logits(images), labels) | _compared(run, user, who, images, pairs)
+        beside = setting if setting.startswith("r=") else f"attack={role.removeprefix('attacker-')}"
+        if role.startswith("attacker-") and "masks" not in setting:
+            yield user, "cloud", beside, _read(judge.logits(cloud), labels)
 
 
-def _distances(images: np.ndarray, cloud: np.ndarray) -> dict[tuple[str, str, str], float]:
-    """Of images from the cloud's, bytes."""
-    ours, theirs = (torch.from_numpy(x).double() / 255 for x in (images, cloud))
+def _read(logits: np.ndarray, labels: np.ndarray) -> Numbers:
+    """How often the judge reads the label."""
+    own, said = np.unique(labels), logits.argmax(axis=1)
     return {
-        ("nmse", "score", ""): nmse(2 * ours - 1, 2 * theirs - 1),
-        ("nmse", "score", "range=0..1"): nmse(ours, theirs),
-        ("ssim", "score", ""): float(ssim(ours, theirs, window_size=11).mean()),
-        ("generator_max_abs_diff", "score", ""): 2 * float((ours - theirs).abs().max()),
+        "accuracy": float((said == labels).mean()),
+        "accuracy_among_own": float((own[logits[:, own].argmax(axis=1)] == labels).mean()),
+        "one_label": float(np.bincount(said).max() / len(said)),
+    }
+
+
+def _compared(run: RunFolder, user: int, who: str, images: np.ndarray, pairs: int) -> Numbers:
+    """With the cloud's images; those of the cloud with the user's."""
+    prefix = f"made/{user}/{who}"
+    theirs = run.samples[f"made/{user}/{'user' if who == 'cloud' else 'cloud'}"]
+    record = _distances(images[:pairs], theirs[:pairs])
+    if who == "cloud":
+        record = {"generator_max_abs_diff": record["generator_max_abs_diff"]}
+    if f"{prefix}/identical" in run.samples:
+        record["identical"] = float(run.samples[f"{prefix}/identical"])
+    if f"{prefix}/ulps" in run.samples:
+        ulps = float(run.samples[f"{prefix}/ulps"])
+        record |= {"ulps": ulps, "bit_equal": float(ulps == 0)}
+    return record
+
+
+def _distances(images: np.ndarray, others: np.ndarray) -> Numbers:
+    """Of images from others, bytes."""
+    ours, theirs = (torch.from_numpy(x).double() / 255 for x in (images, others))
+    return {
+        "nmse": nmse(2 * ours - 1, 2 * theirs - 1),
+        "nmse_0_1": nmse(ours, theirs),
+        "ssim": float(ssim(ours, theirs, window_size=11).mean()),
+        "generator_max_abs_diff": 2 * float((ours - theirs).abs().max()),
     }
 
 
@@ -86,12 +111,28 @@ def nmse(images: torch.Tensor, reference: torch.Tensor) -> float:
     return float((error[size > 0] / size[size > 0]).mean()) if (size > 0).any() else 0.0
 
 
-def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """Numbers that a user of a GAN sends at once (Table 4): its discriminator's, or all of its GAN's."""
-    file, method = run.path / "model.safetensors", run.spec.algorithm["name"]
-    if method not in ("ps-fedgan", "full-gan") or not file.is_file():
+def generator_losses(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """The loss of generators by round (Fig. 5, 6): `round=<r>` of every user's own, which is the cloud's to the bit,
+    and of eavesdroppers'; `last_quarter`: its slope by round over the last quarter of them, by least squares.
+
+    An eavesdropper's curve that is shorter than the run lacks the first rounds, which it has missed.
+    """
+    if run.spec.algorithm["name"] not in GANS:
         return
-    sent = ("clients/discriminator.",) if method == "ps-fedgan" else ("clients/discriminator.", "clients/generator.")
-    with safe_open(file, framework="pt") as model:
-        shapes = [model.get_slice(name).get_shape() for name in model.keys() if name.startswith(sent)]  # noqa: SIM118
-    yield result("parameters", "count", sum(int(np.prod(shape[1:])) for shape in shapes), setting="")
+    losses: dict[tuple[int, str, str], list[float]] = defaultdict(list)
+    for row in run.table("history.csv"):
+        if row["stage"] == "round" and row["update"] == "1":
+            losses[int(row["client"]), "user", ""].append(float(row["loss"]))
+    for user, who in _makers(run):
+        if who not in ("user", "cloud") and f"made/{user}/{who}/loss" in run.samples:
+            losses[(user, *_named(who))] = run.samples[f"made/{user}/{who}/loss"].tolist()
+    for (user, role, setting), curve in losses.items():
+        common = {"role": role, "client": f"user-{user + 1}"}
+        for round, loss in enumerate(curve, start=1 + run.spec.training.rounds - len(curve)):
+            full = ";".join(filter(None, [setting, f"round={round}"]))
+            yield result("generator_loss", "nats", loss, setting=full, **common)
+        last = curve[-max(2, len(curve) // 4) :]
+        if len(last) > 1:
+            slope = float(np.polyfit(np.arange(len(last)), last, 1)[0])
+            full = ";".join(filter(None, [setting, "last_quarter"]))
+            yield result("generator_loss_slope", "nats", slope, setting=full, **common)

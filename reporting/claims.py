@@ -24,9 +24,12 @@ CONSTANTS = {
         "office-home": ("art", "clipart", "product", "real-world"),
         "adaptiope": ("synthetic", "product", "real-life"),
     },
+    "PSD": ("mnist", "fmnist", "svhn", "cifar10"),
+    "NONGAN": ("fedavg", "fedprox", "scaffold", "naivemix", "fedmix", "sda-fl"),
+    "USERS": {"user-1": 2, "user-2": 3, "user-3": 5},
     "CLIENTS": tuple(f"client-{k}" for k in range(1, 9)),
 }
-"""What the expressions call axes: FedStyle's, and PaDPaF's clients."""
+"""What the expressions call axes: FedStyle's, PaDPaF's clients, and PS-FedGAN's data, baselines and users."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
 
@@ -161,7 +164,9 @@ class Evaluator:
         """Whether the expression holds; None if that was not measured."""
         names = {name: getattr(self, name) for name in ("q", "all", "max", "min", "sum", "abs")}
         try:
-            return bool(eval(expression, {"__builtins__": {}, **names, **CONSTANTS}))  # our own file, no one else's
+            return bool(
+                eval(expression, {"__builtins__": {"zip": zip}, **names, **CONSTANTS})
+            )  # our own file, no one else's
         except NotMeasured:
             return None
 

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from common.errors import InputError
 from common.files import written
+from reporting.attacks import by_factor, losses_of_attackers, losses_of_users
 from reporting.dual import by_round, class_fractions, code_map
 from reporting.mosaics import (
     by_client,
@@ -347,7 +348,21 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "feddva-figure8": class_fractions,
     "feddva-figure10": manifolds(RECONSTRUCTION),
     "feddva-figure11": manifolds(RECONSTRUCTION),
+    "psfedgan-figure3": by_factor,
     "psfedgan-figure4": eavesdropped("ps-fedgan/default"),
+    "psfedgan-figure5": losses_of_users,
+    "psfedgan-figure6": losses_of_attackers(
+        {
+            "user": "user and cloud",
+            "attacker-a1;r=1": "A1, r = 1",
+            "attacker-a1;r=1-1e-7": "A1, r = 1-1e-7",
+            "attacker-a1;r=0.9999": "A1, r = 0.9999",
+            "attacker-a1;r=1;masks=own": "A1, r = 1, own masks",
+            "attacker-fresh": "fresh generator",
+        }
+    ),
+    "psfedgan-figure7": eavesdropped("ps-fedgan/default"),
+    "psfedgan-figure8": eavesdropped("ps-fedgan/default"),
 }
 
 

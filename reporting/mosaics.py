@@ -181,7 +181,7 @@ def manifolds(method: str) -> Callable[[Arrays], Figure]:
 
 def eavesdropped(method: str) -> Callable[[Arrays], Figure]:
     """Images of the cloud and of eavesdroppers, for the same noise and labels, a row for each user (Fig. 4)."""
-    shown = ["cloud", "a2;r=0.9999", "a1;r=0.9999", "a1;r=1-1e-15", "a1;r=1;masks=own", "fresh"]
+    shown = ["cloud", "a1;r=1", "a2;r=0.9999", "a1;r=0.9999", "a1;r=1-1e-15", "a1;r=1;masks=own", "fresh"]
 
     def draw(arrays: Arrays) -> Figure:
         users = sorted({int(key.split("/")[3]) for key in arrays if key.startswith(f"{method}/made/")})

@@ -1,0 +1,74 @@
+"""Privacy in numbers beside reconstruction: who was a member, and what one gradient gives away."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm, rankdata
+
+from common.run_folder import RunFolder
+from evaluation.rows import result
+
+
+def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Membership inference against the discriminators that were last published (Yeom et al. 2018, loss threshold).
+
+    An image is said to be a member if the discriminator's loss on it as a real image is below a threshold. `auc`: over
+    all thresholds, how often a training image of the user has a lower loss than a test image of the same labels; 0.5 is
+    a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988. By user, and in the mean over users.
+    """
+    users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("membership/")})
+    found = [auc(*(run.samples[f"membership/{user}/{who}"] for who in ("members", "others"))) for user in users]
+    for user, (value, error) in zip(users, found, strict=True):
+        yield from _interval(value, error, client=f"user-{user + 1}")
+    if found:
+        values, errors = map(np.array, zip(*found, strict=True))
+        yield from _interval(float(values.mean()), float(np.sqrt((errors**2).sum()) / len(errors)))
+
+
+def _interval(value: float, error: float, **more: str) -> Iterator[dict[str, Any]]:
+    reach = float(norm.ppf(0.975)) * error
+    for name, number in (("auc", value), ("auc_low", value - reach), ("auc_high", value + reach)):
+        yield result(f"membership_{name}", "fraction", number, role="attacker-membership", **more)
+
+
+def auc(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
+    """How often a number in `above` is larger than one in `below` (ties count half), and the standard error of that."""
+    m, n = len(above), len(below)
+    ranks = rankdata(np.concatenate([above, below]))
+    wins = (ranks[:m] - rankdata(above)) / n  # of each number, the share of the others that it is larger than
+    losses = 1 - (ranks[m:] - rankdata(below)) / m
+    return float(wins.mean()), float(np.sqrt(wins.var(ddof=1) / m + losses.var(ddof=1) / n))
+
+
+def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """How near images come that were made of a user's first update: `psnr` in dB, for pixels in [0, 1].
+
+    Found images are matched with the user's so that errors are least in sum; `psnr` is the mean over them, `recovered`
+    the share of at least 30 dB, `labels` the share of labels that were read off the update. `setting` is `another-user`
+    for the same against the images of the next user, which says what chance gives. The mean over users.
+    """
+    users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("inverted/")})
+    rows: dict[tuple[str, str, str], list[float]] = {}
+    for position, user in enumerate(users):
+        found, true = (run.samples[f"inverted/{user}/{what}"] for what in ("found", "true"))
+        other = run.samples[f"inverted/{users[(position + 1) % len(users)]}/true"]
+        taken, labels = (np.sort(run.samples[f"inverted/{user}/{what}"]) for what in ("taken-for", "labels"))
+        near = psnr(found, true)
+        for key, value in (
+            (("psnr", "decibel", ""), near.mean()),
+            (("recovered", "fraction", ""), (near >= 30).mean()),
+            (("labels", "fraction", ""), (taken == labels).mean()),
+            (("psnr", "decibel", "another-user"), psnr(found, other).mean()),
+        ):
+            rows.setdefault(key, []).append(float(value))
+    for (metric, unit, setting), values in rows.items():
+        yield result(metric, unit, float(np.mean(values)), role="attacker-inversion", setting=setting)
+
+
+def psnr(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Peak signal-to-noise ratio in dB of images (n, ...), bytes, each with the one it is matched with."""
+    a, b = (x.reshape(len(x), -1) / 255 for x in (found, true))
+    errors = ((a[:, None] - b[None]) ** 2).mean(axis=2)
+    return -10 * np.log10(np.maximum(errors[linear_sum_assignment(errors)], 1e-12))
