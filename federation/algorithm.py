@@ -46,7 +46,8 @@ class Update:
         loss: (client's model, batch) -> scalar. `model.received` holds what the server sent this round.
         every: the step is taken after each `every`-th batch.
         lr_factor: multiplies the learning rate.
-        publish: (client's model, batch) -> what the client sends to the server right before it takes the step.
+        publish: (client's model, batch) -> what the client sends to the server right before it takes the step, if
+            anything.
     """
 
     which: Names

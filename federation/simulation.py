@@ -347,6 +347,8 @@ class Simulation:
         return loss.detach()
 
     def _publish(self, round: int, client: int, message: dict[str, Tensor]) -> None:
+        if not message:
+            return
         sent = {f"published.{name}": tensor.unsqueeze(0) for name, tensor in message.items()}
         arrived = self.channel.up(round, [client], sent)
         if self.cloud is not None:

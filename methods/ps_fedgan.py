@@ -86,7 +86,7 @@ class PSFedGAN(Algorithm):
         """Lines 6-12."""
         steps = [
             Update(names("discriminator"), discriminator_loss),
-            Update(names("generator"), self.generator_loss, publish=None if self.share == "once" else self.published),
+            Update(names("generator"), self.generator_loss, publish=self.published),
         ]
         return [Phase(steps, publish=None if self.share == "discriminator" else self.published_at_the_end)]
 
@@ -98,6 +98,8 @@ class PSFedGAN(Algorithm):
     def published(self, m: Any, batch: Batch) -> dict[str, Tensor]:
         """M_p: (D_u, z_t, l_t) (Sec. 2.2.1); or (G_u, D_u) (Sec. 2.2.1, the method it is compared with)."""
         m.taken += 1
+        if self.share == "once":
+            return {}
         parts = tensors_of(m, "discriminator")
         if self.share == "all":
             return parts | tensors_of(m, "generator")

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from skimage.metrics import structural_similarity
 
 from common.run_folder import RunFolder
 from evaluation import eavesdropped
-from evaluation.eavesdropped import attacks, nmse
+from evaluation.eavesdropped import attacks, generator_losses, nmse
 from tests.evaluation.test_frechet import SPEC
 
 
@@ -47,6 +48,7 @@ def test_what_an_eavesdropper_gets(judge, tmp_path):
         "made/0/labels": labels,
         "made/0/user": cloud,
         "made/0/cloud": cloud,
+        "made/0/cloud/identical": np.array(True),
         "made/0/a1;r=1": cloud,
         "made/0/a1;r=1/ulps": np.array(0),
         "made/0/a1;r=0.9": noise,
@@ -66,8 +68,15 @@ def test_what_an_eavesdropper_gets(judge, tmp_path):
     assert found["ssim", "attacker-a1", "r=1"] == pytest.approx(1, abs=1e-4)
     assert found["accuracy", "attacker-fresh", ""] == 0.5, "one class whatever the label: 1 / classes"
     assert found["accuracy", "attacker-independent", "masks=own"] == 0
-    assert found["accuracy", "attacker-independent", "masks=own;among=own"] == 0.5
-    assert found["nmse", "attacker-a1", "r=0.9;range=0..1"] > found["nmse", "attacker-a1", "r=0.9"] > 0.5
+    assert found["accuracy_among_own", "attacker-independent", "masks=own"] == 0.5
+    assert found["one_label", "attacker-fresh", ""] == 1
+    assert found["one_label", "cloud", ""] == 0.5
+    assert (found["bit_equal", "attacker-a1", "r=1"], found["identical", "cloud", ""]) == (1, 1)
+    assert found["generator_max_abs_diff", "cloud", ""] == 0
+    assert found["accuracy", "cloud", "r=0.9"] == found["accuracy", "cloud", "attack=fresh"] == 1, (
+        "beside each attacker"
+    )
+    assert found["nmse_0_1", "attacker-a1", "r=0.9"] > found["nmse", "attacker-a1", "r=0.9"] > 0.5
     assert found["ssim", "attacker-a1", "r=0.9"] < 0.1
     assert ("nmse", "cloud", "") not in found
 
@@ -76,10 +85,11 @@ def test_the_mean_is_over_users(judge, tmp_path):
     labels = np.array([1, 2])
     right, wrong = (np.stack([_image(k) for k in of]) for of in ([1, 2], [5, 5]))
     made = {f"made/{k}/labels": labels for k in (0, 1)} | {"made/0/cloud": right, "made/1/cloud": wrong}
+    made |= {f"made/{k}/user": right for k in (0, 1)}
     (mean,) = (
         r["value"]
         for r in attacks(_run(tmp_path, made))
-        if r["metric"] == "accuracy" and not r.get("client") and not r["setting"]
+        if r["metric"] == "accuracy" and r["role"] == "cloud" and not r.get("client")
     )
     assert mean == 0.5
 
@@ -93,3 +103,44 @@ def test_nmse_by_hand():
 
 def test_a_run_without_eavesdroppers_is_not_measured(tmp_path):
     assert list(attacks(_run(tmp_path, {}))) == []
+
+
+def test_ssim_is_scikit_images(judge, tmp_path):
+    rng = np.random.default_rng(5)
+    cloud = rng.integers(0, 256, (6, 1, 28, 28), dtype=np.uint8)
+    theirs = np.clip(cloud + rng.normal(0, 40, cloud.shape), 0, 255).astype(np.uint8)
+    made = {"made/0/labels": np.zeros(6, int), "made/0/cloud": cloud, "made/0/user": cloud, "made/0/fresh": theirs}
+    found = [r for r in attacks(_run(tmp_path, made)) if (r["metric"], r["role"]) == ("ssim", "attacker-fresh")]
+    options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": 1.0}
+    theirs_by_skimage = [
+        structural_similarity(a[0] / 255, b[0] / 255, **options) for a, b in zip(theirs, cloud, strict=True)
+    ]
+    assert found[0]["value"] == pytest.approx(np.mean(theirs_by_skimage), abs=0.01)  # borders are filled in another way
+
+
+def _losses(folder, curve: list[float], missed: list[float]) -> dict[tuple[str, str, str], float]:
+    run = _run(
+        folder,
+        {
+            "made/0/labels": np.zeros(1),
+            "made/0/missed-round": np.zeros(1),
+            "made/0/missed-round/loss": np.array(missed),
+        },
+    )
+    spec = SPEC.replace("algorithm: {name: padpaf}", "algorithm: {name: ps-fedgan}").replace(
+        "rounds: 1", f"rounds: {len(curve)}"
+    )
+    (folder / "spec.yaml").write_text(spec)
+    columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
+    rows = [[r, 0, "round", 0, u, 1, loss + 100 * (1 - u)] for r, loss in enumerate(curve, start=1) for u in (0, 1)]
+    run.write_table("history.csv", [dict(zip(columns, row, strict=True)) for row in rows], columns)
+    return {(r["metric"], r["role"], r["setting"]): r["value"] for r in generator_losses(RunFolder(folder))}
+
+
+def test_losses_by_round_and_their_slope(tmp_path):
+    curve = [9.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.5, 1.5]
+    found = _losses(tmp_path, curve, curve[1:])
+    assert [found["generator_loss", "user", f"round={r}"] for r in range(1, 9)] == curve
+    assert found["generator_loss_slope", "user", "last_quarter"] == pytest.approx(1.0), "two rounds"
+    assert ("generator_loss", "attacker-missed-round", "round=1") not in found
+    assert found["generator_loss", "attacker-missed-round", "round=2"] == 5

@@ -186,6 +186,46 @@ def test_factors_that_round_to_one_are_no_attack(r, ulps):
             assert 1 <= found.ulps <= 2
 
 
+def test_attackers_who_know_the_same_are_one_and_each_is_reported():
+    attackers = [Attacker(name=n, r=r) for n in ("a1", "a2") for r in ("1", "1-1e-21", "0.9999")]
+    simulation = _simulation(
+        _algorithm(attackers=[*attackers, Attacker(name="a1", masks="own"), Attacker(name="fresh")])
+    )
+    of_user = [e for e in simulation.eavesdroppers if e.user == 0]
+    assert [set(e.labels) for e in of_user] == [
+        {"a1;r=1", "a1;r=1-1e-21", "a2;r=1", "a2;r=1-1e-21"},
+        {"a1;r=0.9999"},
+        {"a2;r=0.9999"},
+        {"a1;r=1;masks=own"},
+        {"fresh"},
+    ]
+
+
+def test_without_dropout_there_is_no_mask_to_be_known():
+    own_masks = Attacker(name="a1", masks="own")
+    simulation, heard = _heard([own_masks], dropout=0.0)
+    assert all(_follows(simulation, heard[own_masks.label, user]) for user in range(3))
+
+
+def test_who_misses_what():
+    knows, step, whole = Attacker(name="a1"), *_attackers("missed-step", "missed-round")
+    _, heard = _heard([knows, step, whole])
+    rounds = {name: len(heard[name, 0].twin.losses[1]) for name in ("a1;r=1", "missed-step", "missed-round")}
+    assert rounds["missed-step"] == rounds["a1;r=1"] - 1
+    assert rounds["missed-round"] == 0
+    taken = {heard[name, 0].twin.taken for name in rounds}
+    assert len(taken) == 1, "it knows how many steps it has missed, and so the masks of the next"
+
+
+def test_the_servers_generators_do_not_change_the_users_training():
+    """Proposition 1: with twins that follow each step, and with none that do."""
+    followed, alone = (_simulation(_algorithm(share=share)) for share in ("discriminator", "once"))
+    followed.run()
+    alone.run()
+    for name, rows in followed.population.storage.items():
+        assert torch.equal(rows, alone.population.storage[name]), name
+
+
 def test_units_in_the_last_place():
     a, b = (torch.nn.Linear(3, 1, bias=False) for _ in range(2))
     a.weight.data = torch.tensor([[1.0, -2.0, 0.0]])

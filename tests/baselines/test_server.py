@@ -1,0 +1,127 @@
+"""What a server does with images of its own: alone, after FedAvg, and not at all."""
+
+import copy
+
+import pytest
+import torch
+
+from baselines.centralized import Centralized
+from baselines.fedavg import FedAvg
+from baselines.fedavg_server import FedAvgServer, Finisher
+from baselines.server_only import ServerOnly
+from common.errors import InputError
+from common.keys import random_key
+from common.spec import OptimiserSettings
+from diptych.training import client_data
+from federation import ClientData, CloudSettings, Simulation, train_on
+from tests.digits import dealt, objective, same, simulate, training
+from tests.mutation import mutated
+
+SGD = OptimiserSettings(lr=0.1)
+
+
+def _objective():
+    return objective("classification")
+
+
+def test_server_only_trains_on_the_servers_images_and_nothing_else():
+    split = dealt(2, server_share=0.1)
+    data = client_data(split, "server")
+    assert len(data.clients) == 1
+    assert torch.equal(data.clients[0], split.server)
+    by_hand = ClientData(split.images, split.labels, (split.server,))
+    ours, theirs = (
+        simulate(kind(objective=_objective()), d) for kind, d in ((ServerOnly, data), (Centralized, by_hand))
+    )
+    assert same(ours.population.storage, theirs.population.storage)
+
+
+def test_a_server_without_images_is_refused():
+    with pytest.raises(InputError, match=r"data\.server_share: the server has no image"):
+        client_data(dealt(2), "server")
+    with pytest.raises(InputError, match=r"data\.server_share: the server has no image"):
+        simulate(FedAvgServer(objective=_objective()))
+
+
+def check_steps(train=train_on) -> None:
+    """Two passes over five images in batches of two, by hand with torch's optimiser; the last is left out."""
+    made = _objective()
+    torch.manual_seed(0)
+    model = made.model()
+    reference = copy.deepcopy(model)
+    x, y = torch.rand(5, 3, 8, 8), torch.tensor([0, 1, 2, 3, 4])
+    train(made, model, x, y, CloudSettings(0, SGD, 2), [], torch.Generator().manual_seed(4), 2)
+    order = torch.Generator().manual_seed(4)
+    optimiser = torch.optim.SGD(reference.parameters(), lr=0.1)
+    for rows in [r for _ in range(2) for r in torch.randperm(5, generator=order).split(2) if len(r) == 2]:
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(reference.head(reference.encoder(x[rows])), y[rows]).backward()
+        optimiser.step()
+    for a, b in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_training_on_the_server_by_hand():
+    check_steps()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("range(epochs)", "range(1)"), ("len(rows) > 1", "True"), ("labels[rows], draw", "labels[rows] * 0, draw")],
+)
+def test_wrong_training_is_caught(right, wrong):
+    with mutated("federation.cloud", "train_on", right, wrong) as mutant, pytest.raises((AssertionError, ValueError)):
+        check_steps(mutant)
+
+
+def _data() -> ClientData:
+    return client_data(dealt(2, server_share=0.1), "")
+
+
+def check_finish(kind=Finisher) -> None:
+    """After one round: FedAvg's mean, trained on the server's images; clients go on from there."""
+    made, data = FedAvgServer(objective=_objective(), server_epochs=2), _data()
+    plain, ours = simulate(FedAvg(objective=_objective()), data, rounds=1), simulate(made, data, rounds=1)
+    images = data.images[data.server].float() / 255
+    work = ours.cloud.work
+    finisher, shared = kind(made, images, data.labels[data.server], work), dict(plain.server.tensors)
+    finisher.finish(1, shared)
+    assert same(shared, ours.server.tensors)
+    assert not same(plain.server.tensors, ours.server.tensors)
+    by_hand = made.model()
+    by_hand.load_state_dict(plain.server.tensors, strict=False)
+    draw = torch.Generator().manual_seed(random_key(work.seed, "server", 1))
+    train_on(made.objective, by_hand, images, data.labels[data.server], work, [], draw, 2)
+    assert same(shared, {name: t for name, t in by_hand.state_dict().items() if name in shared})
+
+
+def test_the_mean_is_trained_once_more():
+    check_finish()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("self.model.load_state_dict(shared, strict=False)", "pass"),
+        ("shared.update({", "dict({"),
+        ('"server", round', '"server", 0'),
+    ],
+)
+def test_a_server_that_finishes_wrongly_is_caught(right, wrong):
+    with mutated("baselines.fedavg_server", "Finisher", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_finish(mutant)
+
+
+def test_what_the_server_sends_next_is_what_it_has_trained():
+    made, data = FedAvgServer(objective=_objective()), _data()
+    sent: list[dict[str, torch.Tensor]] = []
+    simulation = Simulation(
+        made,
+        data,
+        training(rounds=2),
+        7,
+        listeners=[lambda m: sent.append(m.tensors) if m.direction == "down" else None],
+    )
+    after: list[dict[str, torch.Tensor]] = []
+    simulation.run(lambda s: after.append({name: t.clone() for name, t in s.server.tensors.items()}))
+    assert same(sent[1], after[1]), "after the prologue, round 1, round 2"

@@ -1,0 +1,80 @@
+"""Membership and inversion in numbers, against scikit-learn, scikit-image, resampling, and by hand."""
+
+import numpy as np
+import pytest
+from skimage.metrics import peak_signal_noise_ratio
+from sklearn.metrics import roc_auc_score
+
+from common.run_folder import RunFolder
+from evaluation.privacy import auc, inversion, membership, psnr
+from tests.evaluation.test_frechet import SPEC
+
+
+def _run(folder, arrays: dict[str, np.ndarray]) -> RunFolder:
+    (folder / "spec.yaml").write_text(SPEC)
+    run = RunFolder(folder)
+    run.write_arrays("samples.npz", arrays)
+    return run
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_auc_is_scikit_learns(ties):
+    rng = np.random.default_rng(0)
+    members, others = rng.normal(0.4, 1, 120), rng.normal(0, 1, 90)
+    if ties:
+        members, others = members.round(), others.round()
+    truth = np.repeat([1, 0], [120, 90])
+    assert auc(members, others)[0] == pytest.approx(roc_auc_score(truth, np.concatenate([members, others])))
+
+
+def test_its_error_is_that_of_resampling():
+    rng = np.random.default_rng(1)
+    members, others = rng.normal(0.5, 1, 150), rng.normal(0, 1, 100)
+    again = [auc(rng.choice(members, 150), rng.choice(others, 100))[0] for _ in range(600)]
+    assert auc(members, others)[1] == pytest.approx(np.std(again), rel=0.15)
+
+
+def test_membership_by_user_and_in_the_mean(tmp_path):
+    rng = np.random.default_rng(2)
+    same = rng.normal(size=200)
+    arrays = {
+        "membership/0/members": np.array([2.0, 3.0]),  # told apart without a fault
+        "membership/0/others": np.array([0.0, 1.0]),
+        "membership/1/members": same,
+        "membership/1/others": same.copy(),
+    }
+    rows = list(membership(_run(tmp_path, arrays)))
+    found = {(r["metric"], r.get("client", "")): r["value"] for r in rows}
+    assert found["membership_auc", "user-1"] == 1
+    assert found["membership_auc", "user-2"] == 0.5
+    assert found["membership_auc", ""] == 0.75
+    assert found["membership_auc_low", "user-2"] < 0.45 < 0.55 < found["membership_auc_high", "user-2"]
+    half = (found["membership_auc_high", "user-2"] - found["membership_auc_low", "user-2"]) / 2
+    assert found["membership_auc_high", ""] - 0.75 == pytest.approx(half / 2), "of two users, one without error"
+
+
+def test_psnr_is_scikit_images_of_the_best_match():
+    rng = np.random.default_rng(3)
+    true = rng.integers(0, 256, (3, 1, 8, 8), dtype=np.uint8)
+    found = np.clip(true[[2, 0, 1]] + rng.integers(-9, 9, true.shape), 0, 255).astype(np.uint8)
+    ours = psnr(found, true)
+    theirs = [peak_signal_noise_ratio(true[k], found[n]) for n, k in enumerate([2, 0, 1])]
+    assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_inversion_beside_what_chance_gives(tmp_path):
+    rng = np.random.default_rng(4)
+    true = rng.integers(0, 256, (2, 2, 1, 8, 8), dtype=np.uint8)
+    arrays = {f"inverted/{k}/true": true[k] for k in (0, 1)}
+    arrays |= {"inverted/0/found": true[0][::-1], "inverted/1/found": np.zeros_like(true[1])}
+    arrays |= {f"inverted/{k}/labels": np.array([3, 1]) for k in (0, 1)}
+    arrays |= {"inverted/0/taken-for": np.array([1, 3]), "inverted/1/taken-for": np.array([1, 2])}
+    found = {(r["metric"], r["setting"]): r["value"] for r in inversion(_run(tmp_path, arrays))}
+    assert found["recovered", ""] == 0.5, "all of the first user's, in whatever order, none of the second's"
+    assert found["labels", ""] == 0.75
+    assert found["psnr", "another-user"] < 12 < found["psnr", ""]
+
+
+def test_runs_without_either_are_not_measured(tmp_path):
+    run = _run(tmp_path, {"made/0/labels": np.zeros(1)})
+    assert [*membership(run), *inversion(run)] == []
