@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from common.algorithms import training_code
 from common.errors import InputError
@@ -20,7 +20,7 @@ from diptych.extraction import features
 from diptych.generation import Arrays, Sampler
 from diptych.progress import Progress
 from diptych.scoring import COLUMNS, due, scores
-from federation import ClientData, Diverged, Simulation
+from federation import Algorithm, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
 from objectives import Generative
 from partitions import Partition, partition
@@ -41,6 +41,7 @@ def train(
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
+    _refuse_single_images(spec, dealt, algorithm)
     inversion = listener(spec, algorithm) if spec.inversion else None
     simulation = Simulation(
         algorithm,
@@ -108,6 +109,13 @@ def train(
     )
     checkpoint.unlink(missing_ok=True)
     return status
+
+
+def _refuse_single_images(spec: Spec, dealt: Partition, algorithm: Algorithm) -> None:
+    """Batch norm is not defined on one image, so that training would stop in the middle."""
+    norms = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in algorithm.model().modules())
+    if norms and min(map(len, dealt.clients)) < 2:
+        raise InputError(f"data.at_most: batch norm needs two images at a client, got {spec.data.at_most}")
 
 
 def client_data(dealt: Partition, pooled: str) -> ClientData:

@@ -19,7 +19,7 @@ def _record(setting: str, metric: str, value: float, **more: str) -> dict[str, A
 
 def judge_quality(run: RunFolder) -> Iterator[dict[str, Any]]:
     """How far the judge can be trusted: its accuracy on real test images as clients see them."""
-    if run.samples:
+    if any(key.startswith("client/") for key in run.samples):
         for question, value in load(run.judge).accuracy.items():
             yield _record(f"judge;target={question}", "accuracy", value, role="real")
 

@@ -14,7 +14,7 @@ PACKAGES = {
     "networks": {"common"},
     "objectives": {"common", "federation", "networks"},
     "partitions": {"common"},
-    "baselines": {"federation", "networks", "objectives", "baselines"},
+    "baselines": {"common", "federation", "networks", "objectives", "baselines"},
     "attacks": {"common", "federation", "networks", "objectives"},
     "methods": {"attacks", "common", "federation", "networks", "objectives"},
     "evaluation": {"common", "networks"},

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from benchmarks import gan
+from benchmarks import gan, twins
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -49,3 +49,21 @@ def test_the_bare_gan_takes_the_engines_steps():
         for name, parameter in model.named_parameters():
             torch.testing.assert_close(ours.population.storage[name][client], parameter.detach(), rtol=1e-4, atol=1e-5)
     assert not torch.equal(theirs.models[0].encoder.blocks[0].conv1.weight, start["encoder.blocks.0.conv1.weight"])
+
+
+def test_generators_take_the_same_step_one_by_one_and_together():
+    steps = twins.GeneratorSteps(3, 8)
+    start = steps.stacked["generator.layers.0.weight"].clone()
+    steps.one_by_one()
+    steps.together()
+    for name, rows in steps.stacked.items():
+        for model, row in zip(steps.models, rows, strict=True):
+            torch.testing.assert_close(dict(model.named_parameters())[name].detach(), row, rtol=1e-4, atol=1e-5)
+    assert not torch.equal(start, steps.stacked["generator.layers.0.weight"])
+
+
+@pytest.mark.slow
+def test_the_table_of_twins_is_printed():
+    command = [sys.executable, "-m", "benchmarks.twins", "--users", "2", "--images", "64", "--width", "8"]
+    said = subprocess.run([*command, "--repeats", "1"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert len(said.splitlines()) == 4

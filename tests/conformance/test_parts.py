@@ -194,16 +194,63 @@ def dual(tmp_path_factory):
     return RunFolder(folder, folder / "judge.safetensors")
 
 
+@pytest.fixture(scope="module")
+def eavesdropped(tmp_path_factory):
+    """A run of PS-FedGAN with attackers and a judge."""
+    spec = Spec(
+        run="psfedgan/tiny/ps-fedgan/default/3",
+        scale="tiny",
+        seed=3,
+        data={"dataset": "mnist", "styles": {"all": "digits-plain[::4]"}, "image_size": 8, "clients_per_style": 2},
+        network={"name": "vgg4", "width": 4},
+        objective={"name": "classification"},
+        algorithm={
+            "name": "ps-fedgan",
+            "latent": 4,
+            "width": 4,
+            "synthetic": 8,
+            "attackers": [{"name": "a1", "r": "0.9"}],
+        },
+        training={"rounds": 2, "batch_size": 16},
+        score_every=1,
+        samples={"images": 20},
+    )
+    folder = tmp_path_factory.mktemp("eavesdropped")
+    train(spec, folder, "")
+    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")
+    return RunFolder(folder, folder / "judge.safetensors")
+
+
+@pytest.fixture(scope="module")
+def overheard(tmp_path_factory):
+    """A run of FedAvg whose first update is inverted."""
+    spec = Spec(
+        run="psfedgan/tiny/fedavg/overheard/3",
+        scale="tiny",
+        seed=3,
+        data={"dataset": "mnist", "styles": {"all": "digits-plain[::4]"}, "image_size": 8, "at_most": 2},
+        network={"name": "smooth-lenet"},
+        objective={"name": "classification"},
+        algorithm={"name": "fedavg"},
+        training={"rounds": 1, "batch_size": 2, "optimiser": {"lr": 0.1}},
+        features=False,
+        inversion={"iterations": 3},
+    )
+    folder = tmp_path_factory.mktemp("overheard")
+    train(spec, folder, "")
+    return RunFolder(folder)
+
+
 def _settings(name: str) -> dict[str, Any]:
     if name == "fid":
         return {"extractors": ["domain-classifier"]}
     return {"epochs": 3} if name.endswith("probe") or name == "disentanglement" else {}
 
 
-def test_every_evaluation_measures_something(run, generative, dual):
+def test_every_evaluation_measures_something(run, generative, dual, eavesdropped, overheard):
     for name in EVALUATIONS:
         if name != "identity-probe":  # of CelebA alone; tests/evaluation/test_codes.py
-            runs = _fit_for(name, run, generative, dual)
+            runs = _fit_for(name, run, generative, dual, eavesdropped, overheard)
             assert any(list(EVALUATIONS[name](r, **_settings(name))) for r in runs), name
 
 
@@ -212,7 +259,7 @@ def _fit_for(name: str, *runs: RunFolder) -> list[RunFolder]:
     return list(runs[:1] if name == "linear-probe" else runs)
 
 
-@pytest.mark.parametrize("which", ["run", "generative", "dual"])
+@pytest.mark.parametrize("which", ["run", "generative", "dual", "eavesdropped", "overheard"])
 @pytest.mark.parametrize("name", EVALUATIONS)
 def test_an_evaluation_gives_records(name, which, request):
     run = request.getfixturevalue(which)

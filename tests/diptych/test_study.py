@@ -164,7 +164,7 @@ def test_what_is_not_run_has_a_reason(scale):
         for experiment in paper.papers[name].experiments.values():
             for dataset in experiment.axes["dataset"]:
                 if study.why_left_out({"dataset": dataset}) is None:
-                    assert dataset in ("digit", "mnist")
+                    assert dataset in ("digit", "mnist", "fmnist")
 
 
 def test_stand_ins_are_known():
