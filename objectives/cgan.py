@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
 from common.spec import OptimiserSettings
@@ -119,11 +120,19 @@ class Twin:
         self.optimiser_state = State()
 
     def receive(self, round: int, message: dict[str, Tensor]) -> None:
-        """Line 11 of Algorithm 1: the user's step; or its generator as it is."""
+        """Line 11 of Algorithm 1: the user's step; or its generator as it is.
+
+        Raises:
+            InputError: what was published is of another architecture.
+        """
         for name, tensor in message.items():
             part, _, of_part = name.partition(".")
             if of_part:
-                getattr(self, part).get_parameter(of_part).data = tensor.clone()
+                own = getattr(self, part).get_parameter(of_part)
+                if own.shape != tensor.shape:
+                    shapes = f"{tuple(tensor.shape)}, and here it is {tuple(own.shape)}"
+                    raise InputError(f"the published {name} is {shapes}: both sides need the same architecture")
+                own.data = tensor.clone()
         if "z" in message:
             self.taken += 1
             self.labels |= set(message["labels"].tolist())

@@ -283,6 +283,15 @@ def test_attackers_survive_a_stop():
         assert all(torch.equal(p, q) for p, q in pairs)
 
 
+def test_another_architecture_is_refused():
+    (twin, *_), wider = _simulation().cloud.twins, _simulation(_algorithm(width=16)).cloud.twins[0]
+    published = {f"discriminator.{name}": p.detach() for name, p in wider.discriminator.named_parameters()}
+    before = [p.clone() for p in twin.generator.parameters()]
+    with pytest.raises(InputError, match=r"the published discriminator\..* both sides need the same architecture"):
+        twin.receive(1, published | {"z": torch.zeros(2, 6), "labels": torch.zeros(2, dtype=torch.long)})
+    assert all(torch.equal(a, b) for a, b in zip(before, twin.generator.parameters(), strict=True))
+
+
 @pytest.mark.parametrize("r", ["2", "-0.1", "1-2", "one", "1-x"])
 def test_a_factor_outside_its_range_is_refused(r):
     with pytest.raises(InputError, match=r"attackers\.r: must be"):
