@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from reporting.mosaics import empty
 
@@ -48,6 +49,7 @@ def losses_of_users(records: pd.DataFrame) -> Figure:
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
     order = sorted(curves["client"].unique(), key=lambda client: int(client.removeprefix("user-")))
     sns.lineplot(curves, x="round", y="value", hue="client", hue_order=order, palette="husl", errorbar=None, ax=axis)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set(xlabel="communication round", ylabel="loss of the generator")
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
@@ -75,7 +77,9 @@ def losses_of_attackers(settings: dict[str, str]) -> Callable[[pd.DataFrame], Fi
             height=2.8,
             facet_kws={"sharey": False},
         )
-        grid.set(yscale="log").set_axis_labels("communication round", "loss of the generator").set_titles("{col_name}")
+        for axis in grid.axes.flat:
+            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        grid.set_axis_labels("communication round", "loss of the generator").set_titles("{col_name}")
         grid.legend.set_title("")
         return grid.figure
 
