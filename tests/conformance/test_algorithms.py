@@ -27,6 +27,9 @@ from tests.digits import STYLES, dealt, same
 ALGORITHMS = sorted(algorithm_modules())
 NETWORKS = {"feddva": {"name": "dual-encoder", "width": 4}}
 """Of the algorithms that need one of their own."""
+SMALL = {"latent": 8, "width": 8, "synthetic": 20}
+SETTINGS = {"ps-fedgan": SMALL, "full-gan": SMALL, "sda-fl": {**SMALL, "gan_epochs": 1}}
+"""Of the algorithms that are made for larger machines."""
 NEED_LABELS = ("naivemix", "fedmix", "sda-fl")
 """Baselines that work on labels, and so with classification alone."""
 SERVER_SHARE = 0.1
@@ -52,7 +55,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
         },
         network=NETWORKS.get(name, {"name": "conv3", "width": 4}),
         objective={"name": objective, **settings.get(objective, {})},
-        algorithm={"name": name},
+        algorithm={"name": name, **SETTINGS.get(name, {})},
         training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},
     )
 
