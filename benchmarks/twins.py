@@ -36,7 +36,8 @@ IMAGES = {"channels": 1, "image_size": 28}
 
 def simulation(share: str, users: int, images: int, width: int) -> Simulation:
     """A round of one epoch, ready to run; the server makes no images."""
-    objective = Classification(encoder=partial(VGG4, **IMAGES, width=1), classes=10, **IMAGES)
+    encoder = partial(VGG4, **IMAGES, width=1)
+    objective = checked(Classification, "objective", {}, encoder=encoder, classes=10, **IMAGES)
     content = {"share": share, "width": width, "synthetic": 1, "classifier_epochs": 1}
     name = "ps-fedgan" if share == "discriminator" else "full-gan"
     algorithm = checked(algorithm_class(name), "algorithm", content, objective=objective)
@@ -54,7 +55,9 @@ class GeneratorSteps:
     def __init__(self, users: int, width: int) -> None:
         shape = {**IMAGES, "classes": 10, "width": width}
         torch.manual_seed(SEED)
-        self.models = [Model(generator=Generator(**shape), discriminator=Discriminator(**shape)) for _ in range(users)]
+        self.models: list[Any] = [
+            Model(generator=Generator(**shape), discriminator=Discriminator(**shape)) for _ in range(users)
+        ]
         draw = torch.Generator().manual_seed(1)
         self.inputs = [
             (torch.randn(BATCH, 100, generator=draw), torch.arange(BATCH) % 10, masks(width, DROPOUT, BATCH, draw))
