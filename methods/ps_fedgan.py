@@ -18,7 +18,6 @@ from federation import (
     Batch,
     CloudSettings,
     Listener,
-    Names,
     Phase,
     Update,
     names,
@@ -62,11 +61,8 @@ class PSFedGAN(Algorithm):
     classifier_epochs: PositiveInt = 5
     attackers: list[Attacker] = Field(default_factory=list)
     objective: Classification
-
-    @property
-    def shared(self) -> Names:  # type: ignore[override]
-        """Nothing is averaged."""
-        return nothing
+    shared = nothing
+    """Nothing is averaged."""
 
     def model(self) -> Any:
         """Parts: generator G_u and discriminator D_u; buffers: the secret, and the number of steps taken on G_u."""
