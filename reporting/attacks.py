@@ -36,6 +36,7 @@ def by_factor(records: pd.DataFrame) -> Figure:
     axis.axhline(cloud, color="0.2", ls="--", lw=1, label="the cloud")
     axis.axhline(0.1, color="0.6", ls=":", lw=1, label="guessing")
     axis.set(xlabel="r, on the bias of the first layer (a point for each user)", ylabel="accuracy", ylim=(-0.05, 1.05))
+    axis.tick_params(axis="x", labelsize=8)
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
