@@ -11,7 +11,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory) -> Checkout:
-    """A checkout in which everything of scale `tiny` has been made, one job after the other."""
+    """A checkout in which everything of scale `tiny` has been made, two jobs at a time."""
     checkout = Checkout(tmp_path_factory.mktemp("finished") / "diptych")
-    checkout.snakemake("tables", "figures", "claims", cores=1)
+    checkout.snakemake("tables", "figures", "claims", cores=2)
     return checkout
