@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from common.settings import settings
 from common.spec import OptimiserSettings
-from federation.channel import Message
+from federation.channel import Channel, Message
 from federation.names import Names, everything
 
 Batch = dict[str, Any]  # tensors, or tuples of tensors, whose first axis is the sample
@@ -116,6 +116,40 @@ class Phase:
     publish: Callable[[Any], dict[str, Tensor]] | None = None
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """A round of a protocol of an algorithm's own: who is there, and the channel between them.
+
+    Attributes:
+        round: from 1.
+        seed: of the run.
+        clients: the numbers of those who take part.
+        members: their models.
+        images: for each, its training images (images, channels, height, width) as it sees them, in [0, 1].
+        labels: for each, (images,).
+    """
+
+    round: int
+    seed: int
+    clients: list[int]
+    members: list[Any]
+    images: list[Tensor]
+    labels: list[Tensor]
+    channel: Channel
+
+    def up(self, **said: Tensor) -> Tensor:
+        """Every client sends its row of the tensor (clients, *shape); what arrives. Numbers travel with 32 bits."""
+        return next(iter(self.channel.up(self.round, self.clients, _travelling(said)).values()))
+
+    def down(self, **said: Tensor) -> Tensor:
+        """The server sends everybody the tensor; what arrives."""
+        return next(iter(self.channel.down(self.round, self.clients, _travelling(said)).values()))
+
+
+def _travelling(said: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in said.items()}
+
+
 class Listener(Protocol):
     """Somebody on the channel, who hears every message."""
 
@@ -184,6 +218,14 @@ class Algorithm:
     def phases(self) -> list[Phase]:
         """The local work of one round."""
         return [Phase(self.updates())]
+
+    def converse(self, meeting: Meeting) -> list[dict[str, float]]:
+        """A round that is a protocol of its own, in the place of local work and averaging; such a one has no phases.
+
+        Returns:
+            What is to be noted: rows of notes.csv, all with the same keys.
+        """
+        return []
 
     def prologue(self) -> list[Phase]:
         """Local work of every client before the first round."""

@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
 from common.spec import TrainingSettings
-from federation.algorithm import Algorithm, Batch, CloudSettings, Phase, Update, Work
+from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
 from federation.names import everything, selected
@@ -65,6 +65,7 @@ class Simulation:
         round: the last finished round; 0 once the prologue is over, -1 before.
         history: one row per round, client, phase and update: the number of steps and their mean loss.
         scores: rows of whoever scores the clients between rounds, kept here so that a checkpoint holds them.
+        notes: rows of an algorithm whose rounds are conversations of its own.
     """
 
     def __init__(
@@ -98,6 +99,8 @@ class Simulation:
         self.optimiser_states: dict[str, State] = {}
         self.history: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
+        self.notes: list[dict[str, Any]] = []
+        self.converses = type(algorithm).converse is not Algorithm.converse
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
         self.round = -1
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
@@ -223,12 +226,30 @@ class Simulation:
         if names:
             self._broadcast(round, chosen)
         self._train(round, chosen, self.algorithm.phases(), "round")
+        if self.converses:
+            self._converse(round, chosen)
         if names:
             uploads = self.channel.up(round, chosen, self.population.rows(chosen, names))
             sizes = [len(self.data.share(client, round)) for client in chosen]
             self.server.aggregate(uploads, sizes, self._decay(round))
         if self.cloud is not None:
             self.cloud.finish(round, self.server.tensors)
+
+    def _converse(self, round: int, chosen: list[int]) -> None:
+        shares = [self.data.share(client, round) for client in chosen]
+        draws = [_generator(self.seed, "conversation", round, client) for client in chosen]
+        meeting = Meeting(
+            round,
+            self.seed,
+            chosen,
+            [self.population.members[client] for client in chosen],
+            [self._seen(k, self.data.images[i], draw) for k, i, draw in zip(chosen, shares, draws, strict=True)],
+            [self.data.labels[indices] for indices in shares],
+            self.channel,
+        )
+        self.notes += [{"round": round} | row for row in self.algorithm.converse(meeting)]
+        self.done += len(chosen)
+        self.progress(round, self.done, self.total)
 
     def _constants(self, client: int) -> dict[str, Tensor]:
         model, images = self.population.members[client], self.data.images[self.data.clients[client]]
@@ -379,7 +400,8 @@ class Simulation:
             (self.algorithm.phases(), list(enumerate(self.schedule, start=1))),
             (self.algorithm.epilogue(), [(self.settings.rounds + 1, everyone)]),
         ]
-        return sum(
+        talks = sum(map(len, self.schedule)) if self.converses else 0
+        return talks + sum(
             self._steps(round, client, phase)
             for phases, rounds in work
             for round, clients in rounds
@@ -400,6 +422,7 @@ class Simulation:
             "optimiser_states": self.optimiser_states,
             "history": self.history,
             "scores": self.scores,
+            "notes": self.notes,
             "traffic": dict(self.channel.traffic),
             "done": self.done,
         }
@@ -407,7 +430,7 @@ class Simulation:
     def load(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned."""
         self.round, self.done = state["round"], state["done"]
-        self.history, self.scores = state["history"], state["scores"]
+        self.history, self.scores, self.notes = state["history"], state["scores"], state["notes"]
         self.server.load(state["server"])
         self.population.load(state["storage"])
         self.optimiser_states = state["optimiser_states"]

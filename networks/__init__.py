@@ -6,6 +6,7 @@ from torch import nn
 
 from networks.conv3 import Conv3
 from networks.feddva import DualEncoder, FedDVACNN
+from networks.inb import INBClothes, INBDigits, Pixels
 from networks.lenet import SmoothLeNet
 from networks.mcmahan import McMahanCNN
 from networks.mlp import mlp
@@ -17,7 +18,10 @@ ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "conv3": Conv3,
     "dual-encoder": DualEncoder,
     "feddva-cnn": FedDVACNN,
+    "inb-fmnist": INBClothes,
+    "inb-mnist": INBDigits,
     "mcmahan-cnn": McMahanCNN,
+    "pixels": Pixels,
     "resnet18": ResNet18,
     "smooth-lenet": SmoothLeNet,
     "sn-resnet": SNResNet,
@@ -30,7 +34,10 @@ __all__ = [
     "Conv3",
     "DualEncoder",
     "FedDVACNN",
+    "INBClothes",
+    "INBDigits",
     "McMahanCNN",
+    "Pixels",
     "ResNet18",
     "SNResNet",
     "SmoothLeNet",

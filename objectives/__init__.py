@@ -1,5 +1,6 @@
 """What one client minimises on one batch. An objective is built on an encoder and knows nothing of federation."""
 
+from objectives.autoencoder import Autoencoder
 from objectives.classification import Classification
 from objectives.contrastive import Contrastive, SimCLR, SimSiam
 from objectives.gan import GAN
@@ -8,6 +9,7 @@ from objectives.objective import Objective
 from objectives.vae import BetaVAE
 
 OBJECTIVES: dict[str, type[Objective]] = {
+    "autoencoder": Autoencoder,
     "classification": Classification,
     "simclr": SimCLR,
     "simsiam": SimSiam,
@@ -18,6 +20,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
 __all__ = [
     "GAN",
     "OBJECTIVES",
+    "Autoencoder",
     "BetaVAE",
     "Classification",
     "Contrastive",

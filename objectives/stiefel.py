@@ -1,4 +1,4 @@
-"""Steps on matrices with orthonormal columns, which stay such: the Cayley transform with backtracking."""
+"""Steps on matrices with orthonormal columns, which stay such: the Cayley transform."""
 
 import torch
 from torch import Tensor
@@ -6,7 +6,12 @@ from torch import Tensor
 
 def random(classes: int, d: int, k: int, draw: torch.Generator) -> Tensor:
     """(classes, d, k), columns orthonormal, evenly over all such matrices."""
-    q, r = torch.linalg.qr(torch.randn(classes, d, k, generator=draw, dtype=torch.float64))
+    return orthonormal(torch.randn(classes, d, k, generator=draw, dtype=torch.float64))
+
+
+def orthonormal(theta: Tensor) -> Tensor:
+    """The Q of a QR factorisation whose R has a positive diagonal."""
+    q, r = torch.linalg.qr(theta)
     return q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
 
 
@@ -27,3 +32,20 @@ def slope(theta: Tensor, gradient: Tensor) -> Tensor:
     """How fast a function with this gradient changes at tau = 0 of `cayley`: -1/2 |g theta^T - theta g^T|^2, (classes,)."""
     inner, overlap = gradient.mT @ gradient, theta.mT @ gradient
     return -(inner.diagonal(dim1=-2, dim2=-1).sum(-1) - (overlap * overlap.mT).sum(dim=(-1, -2)))
+
+
+def recovered(theta: Tensor, moved: Tensor, tau: Tensor) -> Tensor:
+    """A gradient that takes theta to `moved` by a step of tau, so that who knows both can take any other step.
+
+    That is how clients halve a step without hearing of it (App. C.3, which does not say how). With A = g theta^T -
+    theta g^T, moved - theta = -tau / 2 A (theta + moved): what of g is orthogonal to theta follows by a division, and
+    of theta^T g the antisymmetric part, which is all that the step depends on.
+    """
+    middle = theta + moved
+    along = theta.mT @ middle
+    force = 2 / tau[:, None, None] * (theta - moved)  # A (theta + moved)
+    inside = theta.mT @ force
+    outside = torch.linalg.solve(along, force - theta @ inside, left=False)
+    # theta^T force = a along - a^T along - outside^T middle, with a = theta^T g
+    antisymmetric = torch.linalg.solve(along, inside + outside.mT @ middle, left=False)
+    return outside + theta @ antisymmetric / 2

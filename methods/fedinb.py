@@ -1,0 +1,203 @@
+"""FedINB: Zhou, Azam, Brinton and Inouye 2023, "Efficient Federated Domain Translation".
+
+Nothing is averaged: a round is a layer (Algorithm 3), and a layer is a conversation of its own over the channel. Domains
+(clients), classes and directions are tensor axes. Shapes: samples x (domains, classes, n, d), directions theta
+(classes, d, K), slices (domains, classes, K, n).
+
+INB and HistINB work on the network `pixels`, the others on an auto-encoder: of each domain's own (Ind), or one for all.
+What is exchanged, sorted samples or histograms (Hist), is `bins`.
+"""
+
+from typing import Annotated, Any
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from common.errors import InputError
+from common.keys import random_key
+from common.settings import settings
+from federation import Algorithm, Meeting, Phase, nothing
+from objectives import Autoencoder, monotone, slices, stiefel
+from objectives.iterative import Translator
+
+FIRST_STEP, GROWTH, SHRINK, ARMIJO, STILL = 0.1, 1.5, 0.5, 0.5, 1e-6
+"""Of the line search, as in the authors' code: the first step, by how much the next first trial is longer than the last
+accepted step, a trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
+TRIALS = 60
+"""In one iteration at most; then the step is nothing to 32-bit floats."""
+
+
+@settings
+class FedINB(Algorithm):
+    """Algorithm 3.
+
+    Attributes:
+        directions, iterations: K and J; L are the rounds.
+        bins: V of the histograms that are sent in the place of sorted samples; null for the samples.
+        map_bins: B1 of the histograms of Algorithm 2, in the authors' code the root of the number of samples of a class
+            over all domains.
+        autoencoder_epochs: passes over its images before the first layer in which every client trains the
+            auto-encoder; none if it comes from another run.
+        layers: L, as many as there are rounds.
+    """
+
+    objective: Autoencoder
+    layers: PositiveInt = 10
+    directions: PositiveInt = 10
+    iterations: PositiveInt = 200
+    bins: Annotated[int, Field(ge=1)] | None = None
+    map_bins: Annotated[int, Field(ge=2)] = 71
+    autoencoder_epochs: NonNegativeInt = 50
+
+    shared = nothing
+
+    def __post_init__(self) -> None:
+        dimensions = self.objective.encoder().features
+        if self.directions > dimensions:
+            raise InputError(
+                f"algorithm.directions: there are {dimensions} dimensions, got {self.directions} directions"
+            )
+
+    def model(self) -> Translator:
+        """The auto-encoder, and the layers."""
+        parts, o = self.objective.model(), self.objective
+        dimensions = parts.encoder.features
+        return Translator(
+            parts.encoder, parts.decoder, dimensions, o.classes, self.layers, self.directions, self.map_bins
+        )
+
+    def prologue(self) -> list[Phase]:
+        """The auto-encoders (Sec. 2.5)."""
+        epochs = float(self.autoencoder_epochs)
+        trained = any(True for _ in self.objective.model().parameters())  # pixels have no weights
+        return [Phase(self.objective.updates(), epochs=epochs)] if epochs and trained else []
+
+    def phases(self) -> list[Phase]:
+        """No local work beside the conversation."""
+        return []
+
+    @torch.no_grad()
+    def converse(self, meeting: Meeting) -> list[dict[str, float]]:
+        """A layer: directions, then the maps along them. Returns what each iteration came to."""
+        if meeting.round > self.layers:
+            raise InputError(f"training.rounds: there are {self.layers} layers (algorithm.layers), got more rounds")
+        x = torch.stack([_by_class(*case, meeting.round - 1) for case in zip(*_cases(meeting), strict=True)])
+        theta, notes = Search(self, meeting, x).run()
+        z = slices.slices(x, theta.to(x)).double()
+        own = monotone.estimated(z, self.map_bins)
+        meeting.up(histogram=torch.cat([own.masses[..., 1:], own.mean, own.deviation], dim=-1))
+        centre = monotone.barycenter(own)  # equal weights
+        meeting.down(barycenter=torch.cat([centre.places[..., 1:-1], centre.mean, centre.deviation], dim=-1))
+        for m, member in enumerate(meeting.members):
+            one = monotone.Distribution.of_equal_bins(own.mean[m], own.deviation[m], own.masses[m])
+            member.put(meeting.round - 1, theta, one, centre)
+        return notes
+
+    def translate(self, members: list[Any], x: Tensor, y: Tensor, source: int, target: int, layers: int) -> Tensor:
+        """f = T_target^-1 after T_source: images of one domain as the other's."""
+        a, b = members[source].eval(), members[target].eval()
+        return b.images(a.latent(x, y, layers), y, layers)
+
+
+def _cases(meeting: Meeting) -> tuple[list[Any], list[Tensor], list[Tensor]]:
+    """Models, images and labels of those who meet.
+
+    Raises:
+        InputError: there is one domain, a class is missing somewhere, or there is more of it at one than at another.
+    """
+    if len(meeting.members) < 2:
+        raise InputError(f"data: translation needs two domains, got {len(meeting.members)}")
+    classes = meeting.members[0].theta.shape[1]
+    counts = torch.stack([torch.bincount(y, minlength=classes) for y in meeting.labels])
+    if (counts != counts[0, 0]).any() or counts[0, 0] < 2:
+        raise InputError(
+            "data.per_class: FedINB needs as many images of each class at each client, and two or more; "
+            f"got between {int(counts.min())} and {int(counts.max())}"
+        )
+    return meeting.members, meeting.images, meeting.labels
+
+
+def _by_class(member: Translator, images: Tensor, labels: Tensor, layers: int) -> Tensor:
+    """z_m <- T_m(x_m), as (classes, n, d)."""
+    member.eval()
+    order = labels.argsort(stable=True)
+    z = torch.cat([member.latent(*part, layers) for part in zip(images.split(1024), labels.split(1024), strict=True)])
+    return z[order].unflatten(0, (int(labels.max()) + 1, -1))
+
+
+class Search:
+    """Algorithm 1, Fed-multi-max-K-SW: directions along which the domains are furthest apart, of all classes at once.
+
+    What the other side works with is what crossed the channel, 32-bit floats.
+    """
+
+    def __init__(self, inb: FedINB, meeting: Meeting, x: Tensor) -> None:
+        self.inb, self.meeting, self.x = inb, meeting, x
+        self.domains, classes, _, d = x.shape
+        draw = torch.Generator().manual_seed(random_key(meeting.seed, "directions", meeting.round))
+        self.theta = stiefel.random(classes, d, inb.directions, draw)
+        self.tau = torch.full((classes,), FIRST_STEP, dtype=torch.float64)
+        self.active = torch.arange(classes)
+        self.notes: list[dict[str, float]] = []
+
+    def run(self) -> tuple[Tensor, list[dict[str, float]]]:
+        """The directions, and what each iteration came to."""
+        self.theta = self.meeting.down(theta=self.theta).double()
+        self.loss, self.ordered, self.centre = self._objective(self.theta, self.active)
+        for number in range(1, self.inb.iterations + 1):
+            still = self._iteration(number)
+            self.active = self.active[~still]
+            if not len(self.active):
+                break
+        return stiefel.orthonormal(self.theta), self.notes
+
+    def _iteration(self, number: int) -> Tensor:
+        """One step of every class that still moves; returns which of them do no longer."""
+        which = self.active
+        theta, loss, tau = self.theta[which], self.loss[which], self.tau[which]
+        own = slices.gradient(self._of(which), self._sorted(which), self.centre[which]) / self.domains
+        gradient = self.meeting.up(gradient=own).double().sum(dim=0)
+        slope = stiefel.slope(theta, gradient)
+        tried = self.meeting.down(theta=stiefel.cayley(theta, gradient, tau)).double()
+        direction = stiefel.recovered(theta, tried, tau)
+        left, trials = torch.arange(len(which)), torch.zeros(len(which))
+        for _ in range(TRIALS):
+            found, ordered, centre = self._objective(tried, which[left])
+            self._accept(which[left], tried, found, ordered, centre)
+            trials[left] += 1
+            again = found > loss[left] + ARMIJO * tau[left] * slope[left]
+            self.meeting.down(halved=again)
+            left = left[again]
+            if not len(left):
+                break
+            tau[left] *= SHRINK  # clients do the same by themselves (App. C.3): theta crosses once, slices at each trial
+            tried = stiefel.cayley(theta[left], direction[left], tau[left])
+        self.tau[which] = tau * GROWTH
+        self._note(number, which, trials)
+        return (self.theta[which] - theta).abs().amax(dim=(-1, -2)) < STILL
+
+    def _objective(self, theta: Tensor, which: Tensor) -> tuple[Tensor, slices.Sorted, Tensor]:
+        """The loss of each class, and slices and their barycenter, once they have crossed the channel."""
+        ordered, bins = slices.sorted_slices(self._of(which), theta.to(self.x)), self.inb.bins
+        sent = ordered.values if bins is None else slices.histogram(ordered.values, bins)
+        centre = self.meeting.down(barycenter_slices=self.meeting.up(slices=sent).mean(dim=0))
+        if bins is not None:
+            centre = slices.pseudo_samples(centre, ordered.values.shape[-1])
+        losses = self.meeting.up(loss=slices.loss(ordered.values, centre) / self.domains)
+        return losses.double().sum(dim=0), ordered, centre
+
+    def _accept(self, which: Tensor, theta: Tensor, loss: Tensor, ordered: slices.Sorted, centre: Tensor) -> None:
+        self.theta[which], self.loss[which], self.centre[which] = theta, loss, centre
+        self.ordered.values[:, which], self.ordered.order[:, which] = ordered.values, ordered.order
+
+    def _of(self, which: Tensor) -> Tensor:
+        """Samples of these classes; of all of them without a copy."""
+        return self.x if len(which) == self.x.shape[1] else self.x[:, which]
+
+    def _sorted(self, which: Tensor) -> slices.Sorted:
+        return slices.Sorted(self.ordered.values[:, which], self.ordered.order[:, which])
+
+    def _note(self, number: int, which: Tensor, trials: Tensor) -> None:
+        for c, n, value in zip(which.tolist(), trials.tolist(), (-self.loss[which]).tolist(), strict=True):
+            self.notes.append({"class": c, "iteration": number, "trials": n, "objective": value})
