@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from common.errors import InputError
 from common.settings import checked
@@ -31,7 +31,7 @@ class DataSettings(_Settings):
         dataset: the data type that the styles make up (`digit`, `office-home`, ...).
         styles: style -> the source that plays it, an expression as docs/data.md describes it.
         image_size, channels: what every image is brought to.
-        clients_per_style: each style has as many clients, and they have no other.
+        clients_per_style: each style but the unseen has as many clients, and they have no other.
         deal: the rule that deals a style's images to its clients: `iid`, or `dirichlet` with its `beta`.
         pool: `own`: the clients of a style take its source's images; `together`: all styles show one source, whose
             images are dealt over the clients of all of them, so that none has another's.
@@ -40,6 +40,12 @@ class DataSettings(_Settings):
         attributes: style -> attributes of the source. Its client holds, round by round in turn, the images that have
             one of them, whoever else holds them too (PaDPaF's workers on CelebA, App. C.4).
         marks: style -> what is drawn into its images, once and for all, a name from `diptych list marks`.
+        rotations: style -> degrees by which its images are turned counter-clockwise, once and for all, after they have
+            been brought to size and before they are marked (FedINB's domains).
+        per_class: images of each class that a style's training set has, drawn at random; null for all.
+        drawn_in: parts in which these are drawn, each without repetition; with several an image may come more than
+            once (FedINB's code: 10).
+        unseen: styles that no client has, nor the server (FedINB's 75 and 90 degrees).
         label_shift: style -> what is added to its labels, modulo the number of classes (FedDVA's code).
         test_images: a client's are `all` of its style's; or they are `dealt` out as well, so that a client has the
             same part of a class's test as of its training images, or, with attributes, those that have one of its own.
@@ -47,6 +53,9 @@ class DataSettings(_Settings):
         at_most: images that a client has, drawn at random from its share; null for all.
         resample: `mean` brings every style's training images to the mean number over styles (FedStyle, App. A).
         train_fraction: of a source without an official test split.
+
+    With `rotations`, `per_class` or `unseen` domains are paired: styles that show one source show the same images of
+    it, in the same order, and are tested on the same others.
     """
 
     dataset: str
@@ -60,12 +69,26 @@ class DataSettings(_Settings):
     classes_per_client: Annotated[float, Field(gt=0, le=1)] = 1.0
     attributes: dict[str, list[str]] = {}
     marks: dict[str, str] = {}
+    rotations: dict[str, FiniteFloat] = {}
+    per_class: PositiveInt | None = None
+    drawn_in: PositiveInt = 1
+    unseen: list[str] = []
     label_shift: dict[str, int] = {}
     test_images: Literal["all", "dealt"] = "all"
     server_share: Share = 0.0
     at_most: PositiveInt | None = None
     resample: Literal["mean", "none"] = "mean"
     train_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.7
+
+    @property
+    def paired(self) -> bool:
+        """Whether styles that show one source show the same images of it."""
+        return bool(self.rotations or self.per_class or self.unseen)
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """The styles that clients have."""
+        return tuple(style for style in self.styles if style not in self.unseen)
 
 
 class OptimiserSettings(_Settings):

@@ -72,7 +72,7 @@ def _membership(simulation: Simulation, dealt: Partition, user: int, twin: Twin)
     """How real the discriminator that was last published takes images for, nothing dropped: those that the user has
     trained on, and as many test images, at most, of the same labels that nobody has."""
     own = dealt.clients[user]
-    tests = torch.cat(dealt.test).unique()
+    tests = dealt.all_test
     tests = tests[torch.isin(dealt.labels[tests], dealt.labels[own])]
     draw = torch.Generator().manual_seed(random_key(simulation.seed, "membership", user))
     arrays = {}

@@ -70,7 +70,7 @@ class Codes:
 
     def features(self) -> Arrays:
         """The arrays of features.npz, as docs/run-folder.md lists them."""
-        everything = self.simulation.data.images[torch.cat(self.dealt.train).unique()]
+        everything = self.simulation.data.images[self.dealt.all_train.unique()]
         untrained: Any = with_statistics(
             copy.deepcopy(self.simulation.template), lambda model, x: {"features": model.encoder(x)}, everything
         ).eval()

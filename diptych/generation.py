@@ -168,7 +168,7 @@ class Sampler:
 
     def applications(self) -> Arrays:
         """What the method itself does with its trained models, on test images as they are."""
-        indices = self._some(self.dealt.test[0], RESTYLED, "test")
+        indices = self._some(self.dealt.test[self.dealt.seen[0]], RESTYLED, "test")
         x = self._plain(indices)
         found = self.algorithm.applications(
             self.synchronised, self.generator("applications"), x, self.dealt.labels[indices]
@@ -190,7 +190,7 @@ class Sampler:
         """
         arrays: Arrays = {}
         probed = self.settings.probed
-        everyone = {"train": torch.cat(self.dealt.train).unique(), "test": torch.cat(self.dealt.test).unique()}
+        everyone = {"train": self.dealt.all_train.unique(), "test": self.dealt.all_test}
         for part, indices in everyone.items():
             chosen = self._some(indices, probed, f"plain {part}")
             arrays |= self._coded(f"plain/{part}", self._plain(chosen), self.dealt.labels[chosen])

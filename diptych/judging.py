@@ -53,7 +53,8 @@ def _pass(
 
     Where styles deal one source's images out between them, each style sees all of them here: the judge is not a client.
     """
-    everyone = of_styles if dealt.own_sources else (torch.cat(of_styles).unique(),) * len(of_styles)
+    of_seen = tuple(of_styles[style] for style in dealt.seen)
+    everyone = of_seen if dealt.own_sources else (torch.cat(of_seen).unique(),) * len(of_seen)
     indices = torch.cat(everyone).unique()
     styles = torch.stack([torch.isin(indices, own) for own in everyone], dim=1).float()  # (images, styles)
     for rows in torch.randperm(len(indices), generator=draw).split(BATCH):
@@ -62,8 +63,8 @@ def _pass(
         chosen = torch.multinomial(styles[rows], 1, generator=draw).squeeze(1)
         members = torch.tensor(dealt.client_styles)
         x, labels, clients = [], [], []
-        for style in chosen.unique().tolist():
-            part = indices[rows[chosen == style]]
+        for place in chosen.unique().tolist():
+            style, part = dealt.seen[place], indices[rows[chosen == place]]
             images = as_float(dealt.images[part])
             x.append(images if dealt.style_views is None else dealt.style_views[style](images, draw))
             labels.append(dealt.labels[part])

@@ -67,8 +67,9 @@ def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[di
 
 def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:
     """A row that says so, for each cell that the run was to fill."""
-    for style in run.spec.data.styles:
-        for protocol in ("generalization", "personalization"):
+    data = run.spec.data
+    for style in data.styles:
+        for protocol in ("generalization", "personalization") if style in data.seen else ("generalization",):
             yield {
                 "kind": "result",
                 "style": style,

@@ -31,7 +31,7 @@ def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
     for client in range(len(simulation.population.members)):
         model = _used(simulation, client).eval()
         tensors = simulation.algorithm.personal(model).state_dict()
-        indices = torch.cat(dealt.test).unique() if simulation.algorithm.pooled else dealt.tests[client]
+        indices = dealt.all_test if simulation.algorithm.pooled else dealt.tests[client]
         if simulation.data.views is not None or not _alike((tensors, indices), last[:2]):
             last = (tensors, indices, _means(simulation, client, model, indices))
         rows += [
@@ -39,7 +39,7 @@ def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
             for name, value in last[2].items()
         ]
     if simulation.cloud is not None:
-        rows += _of_the_cloud(simulation, torch.cat(dealt.test).unique())
+        rows += _of_the_cloud(simulation, dealt.all_test)
     return rows
 
 

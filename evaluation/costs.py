@@ -42,7 +42,7 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
         ("communication_rounds", "count", training.rounds),
         ("local_epochs", "count", training.local_epochs),
         ("client_fraction", "fraction", training.participation),
-        ("total_clients", "count", len(data.styles) * data.clients_per_style),
+        ("total_clients", "count", len(data.seen) * data.clients_per_style),
         ("epochs_per_client", "count", sum(passes) / len(passes) if passes else 0),
     ):
         yield _cost(metric, value, unit)

@@ -15,7 +15,9 @@ from common.settings import checked
 from common.spec import DataSettings
 from partitions.celeba import ATTRIBUTES
 from partitions.deal import PARTITIONS, in_proportion
+from partitions.drawn import drawn
 from partitions.marks import marked
+from partitions.rotations import rotated
 from partitions.source import Source
 from partitions.sources import load
 from partitions.views import view
@@ -32,9 +34,13 @@ class Partition:
         labels: (images,) class indices.
         styles: the names of the styles.
         sources: for each style, the source that plays it.
-        train, test: for each style, the indices of its training images (before resampling) and test images.
+        train, test: for each style, the indices of its training images (before resampling) and test images. The former
+            may repeat if they are drawn in several parts.
         clients: for each client, the indices of its training images; they may repeat.
-        client_styles: for each client, the index of its style.
+        client_styles: for each client, the index of its style; the indices rise, and those of unseen styles are left
+            out.
+        own_sources: whether every style has a source of its own, whose images are all stored, style after style;
+            otherwise all styles show the same images.
         style_views: for each style, how its clients see images; None if all see them as they are.
         turns: for each client, the parts of its images that it works on in turn; None if it works on all of them.
         server: the indices of the server's own training images, which no client has.
@@ -49,6 +55,7 @@ class Partition:
     test: tuple[Tensor, ...]
     clients: tuple[Tensor, ...]
     client_styles: tuple[int, ...]
+    own_sources: bool = True
     style_views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
     server: Tensor = dataclasses.field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
@@ -60,9 +67,26 @@ class Partition:
         return self.dealt_tests or tuple(self.test[style] for style in self.client_styles)
 
     @property
-    def own_sources(self) -> bool:
-        """Whether every style has a source of its own."""
-        return len({id(source) for source in self.sources}) == len(self.sources)
+    def seen(self) -> tuple[int, ...]:
+        """The indices of the styles that clients have."""
+        return tuple(dict.fromkeys(self.client_styles))
+
+    @property
+    def all_train(self) -> Tensor:
+        """The indices of the training images of all styles that clients have, style after style; they may repeat."""
+        return torch.cat([self.train[style] for style in self.seen])
+
+    @property
+    def all_test(self) -> Tensor:
+        """The indices of the test images of all styles that clients have, each once."""
+        return torch.cat([self.test[style] for style in self.seen]).unique()
+
+    @property
+    def image_styles(self) -> Tensor | None:
+        """For each stored image, the index of the style that it shows; None if all styles show the same images."""
+        if not self.own_sources:
+            return None
+        return torch.arange(len(self.styles)).repeat_interleave(torch.tensor([len(s.labels) for s in self.sources]))
 
     @property
     def views(self) -> tuple[View, ...] | None:
@@ -115,15 +139,13 @@ def fitted(images: np.ndarray, size: int, channels: int) -> Tensor:
 def partition(settings: DataSettings, root: str, seed: int) -> Partition:
     """Load the sources, split them into training and test images and deal the former out to clients.
 
-    All that is random depends on `seed`, style and client alone.
+    All that is random depends on `seed`, style (or source, where domains are paired) and client alone.
 
     Raises:
         InputError: a source cannot be had or read, the styles do not have the same classes, or the deal's settings
             do not fit.
     """
-    for key in ("views", "attributes", "marks", "label_shift"):
-        for style in getattr(settings, key):
-            choose(f"data.{key}", style, settings.styles)
+    _refuse(settings)
     dealt = _together(settings, root, seed) if settings.pool == "together" else _own(settings, root, seed)
     if settings.classes_per_client < 1:
         dealt = _with_some_classes(dealt, settings.classes_per_client, seed)
@@ -132,48 +154,94 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
     return dealt if settings.at_most is None else _with_at_most(dealt, settings.at_most, seed)
 
 
+def _refuse(settings: DataSettings) -> None:
+    """InputError where keys do not fit each other, before anything is loaded."""
+    for key in ("views", "attributes", "marks", "rotations", "label_shift", "unseen"):
+        for style in getattr(settings, key):
+            choose(f"data.{key}", style, settings.styles)
+    if settings.pool == "together":
+        for key in ("marks", "rotations", "per_class", "label_shift", "unseen"):
+            if getattr(settings, key):
+                raise InputError(f"data.{key}: with pool 'together' all styles show the same images; see data.pool")
+    if not settings.seen:
+        raise InputError(f"data.unseen: must leave a style for clients, got all {len(settings.styles)}")
+    if settings.drawn_in > 1 and (settings.per_class is None or settings.per_class % settings.drawn_in):
+        per_class = "null" if settings.per_class is None else settings.per_class
+        raise InputError(f"data.drawn_in: must divide data.per_class, which is {per_class}, got {settings.drawn_in}")
+
+
 def _own(settings: DataSettings, root: str, seed: int) -> Partition:
     """Every style's clients take images of its own source."""
-    sources = tuple(load(expression, settings.image_size, root) for expression in settings.styles.values())
+    sources = _sources(settings, root)
+    starts = np.cumsum([0] + [len(source.labels) for source in sources])
+    rngs = _generators(settings, seed)
+    splits = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
+    held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
+    tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
+    splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]
+    pools = [_pool(settings, *each) for each in zip(sources, splits, rngs, strict=True)]
+    seen = [number for number, style in enumerate(settings.styles) if style in settings.seen]
+    size = round(np.mean([len(pools[number]) for number in seen]))
+    clients, client_styles = [], []
+    for number in seen:
+        pool, rng = pools[number], rngs[number]
+        if settings.resample == "mean":
+            pool = resampled(pool, size, rng)
+        for share in _deal(settings, sources[number].labels[pool], rng):
+            clients.append(torch.from_numpy(pool[share] + starts[number]))
+            client_styles.append(number)
+    shifts = [settings.label_shift.get(style, 0) for style in settings.styles]
+    labels = [(source.labels + shift) % source.classes for source, shift in zip(sources, shifts, strict=True)]
+    return Partition(
+        images=_shown(settings, sources, seed),
+        labels=torch.from_numpy(np.concatenate(labels)),
+        styles=tuple(settings.styles),
+        sources=sources,
+        train=tuple(torch.from_numpy(pool + s) for pool, s in zip(pools, starts, strict=False)),
+        test=tuple(tests),
+        server=torch.cat([torch.from_numpy(np.flatnonzero(held[n]) + starts[n]) for n in seen]),
+        clients=tuple(clients),
+        client_styles=tuple(client_styles),
+        style_views=_style_views(settings),
+    )
+
+
+def _sources(settings: DataSettings, root: str) -> tuple[Source, ...]:
+    """For each style its source, which is loaded once for all styles that show it."""
+    loaded = {expression: load(expression, settings.image_size, root) for expression in settings.styles.values()}
+    sources = tuple(loaded[expression] for expression in settings.styles.values())
     for style, source in zip(settings.styles, sources, strict=True):
         if source.classes != sources[0].classes:
             raise InputError(
                 f"data.styles.{style}: source '{source.name}' has {source.classes} classes, "
                 f"but '{sources[0].name}' has {sources[0].classes}; the styles of a data set show the same classes"
             )
-    starts = np.cumsum([0] + [len(source.labels) for source in sources])
-    rngs = [np.random.default_rng(random_key(seed, "partition", style)) for style in settings.styles]
-    splits = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
-    held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
-    tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
-    splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]
-    size = round(np.mean([mask.sum() for mask in splits]))
-    clients, client_styles = [], []
-    for number, (source, mask, rng) in enumerate(zip(sources, splits, rngs, strict=True)):
-        pool = np.flatnonzero(mask)
-        if settings.resample == "mean":
-            pool = resampled(pool, size, rng)
-        for share in _deal(settings, source.labels[pool], rng):
-            clients.append(torch.from_numpy(pool[share] + starts[number]))
-            client_styles.append(number)
+    return sources
+
+
+def _generators(settings: DataSettings, seed: int) -> list[np.random.Generator]:
+    """What each style's images are drawn with; paired domains, which show one source, draw the same of it."""
+    keys = settings.styles.values() if settings.paired else settings.styles
+    return [np.random.default_rng(random_key(seed, "partition", key)) for key in keys]
+
+
+def _pool(settings: DataSettings, source: Source, mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The indices of a style's training images: all in `mask`, or as many of each class as are asked for."""
+    pool = np.flatnonzero(mask)
+    if settings.per_class is None:
+        return pool
+    return drawn(source.labels, pool, source.classes, settings.per_class, settings.drawn_in, rng)
+
+
+def _shown(settings: DataSettings, sources: tuple[Source, ...], seed: int) -> Tensor:
+    """The images of all styles, one after the other, rotated and marked."""
     stored = {style: _stored(settings, source) for style, source in zip(settings.styles, sources, strict=True)}
+    for style, degrees in settings.rotations.items():
+        stored[style] = rotated(stored[style], degrees)
     for style, mark in settings.marks.items():
         rng = np.random.default_rng(random_key(seed, "marks", style))
         stored[style] = marked(f"data.marks.{style}", mark, stored[style], rng)
-    shifts = [settings.label_shift.get(style, 0) for style in settings.styles]
-    labels = [(source.labels + shift) % source.classes for source, shift in zip(sources, shifts, strict=True)]
-    return Partition(
-        images=torch.cat(list(stored.values())),
-        labels=torch.from_numpy(np.concatenate(labels)),
-        styles=tuple(settings.styles),
-        sources=sources,
-        train=tuple(torch.from_numpy(np.flatnonzero(m) + s) for m, s in zip(splits, starts, strict=False)),
-        test=tuple(tests),
-        server=torch.cat([torch.from_numpy(np.flatnonzero(m) + s) for m, s in zip(held, starts, strict=False)]),
-        clients=tuple(clients),
-        client_styles=tuple(client_styles),
-        style_views=_style_views(settings),
-    )
+    return torch.cat(list(stored.values()))
 
 
 def _together(settings: DataSettings, root: str, seed: int) -> Partition:
@@ -181,9 +249,6 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
     expressions = set(settings.styles.values())
     if len(expressions) > 1:
         raise InputError(f"data.styles: with pool 'together' all styles show one source, got {sorted(expressions)}")
-    for key in ("marks", "label_shift"):
-        if getattr(settings, key):
-            raise InputError(f"data.{key}: with pool 'together' all styles show the same images; see data.pool")
     source, rng = (
         load(expressions.pop(), settings.image_size, root),
         np.random.default_rng(random_key(seed, "partition")),
@@ -212,6 +277,7 @@ def _together(settings: DataSettings, root: str, seed: int) -> Partition:
         server=torch.from_numpy(np.flatnonzero(held)),
         clients=tuple(clients),
         client_styles=styles,
+        own_sources=False,
         style_views=_style_views(settings),
         turns=turns,
     )
@@ -271,6 +337,8 @@ def _with_dealt_tests(dealt: Partition, seed: int) -> Partition:
     counts = dealt.class_counts()
     for style, indices in enumerate(dealt.test if dealt.own_sources else dealt.test[:1]):
         members = [k for k, s in enumerate(dealt.client_styles) if s == style or not dealt.own_sources]
+        if not members:  # nobody shares out what is unseen
+            continue
         rng = np.random.default_rng(random_key(seed, "test images", dealt.styles[style]))
         parts = in_proportion(dealt.labels[indices].numpy(), counts[members], rng)
         for client, part in zip(members, parts, strict=True):

@@ -149,10 +149,15 @@ def test_the_slurm_profile_has_keys_that_snakemake_knows():
 
 
 def test_the_documented_yaml_is_a_scale(tmp_path, monkeypatch):
-    (content,) = (content for language, _, content in _blocks("data.md") if language == "yaml")
+    *_, content = (content for language, _, content in _blocks("data.md") if language == "yaml")
     shutil.copytree(study.CONFIG, tmp_path / "config")
     (tmp_path / "config" / "scales" / "mine.yaml").write_text(content)
     monkeypatch.setattr(study, "CONFIG", tmp_path / "config")
     specs = study.load_study("mine").specs.values()
     assert specs
     assert {spec.data.styles["svhn"] for spec in specs} == {"mine"}
+
+
+def test_the_documented_domains_are_data_settings():
+    content = next(content for language, _, content in _blocks("data.md") if language == "yaml")
+    assert len(DataSettings(**yaml.safe_load(content)["data"]).seen) == 5

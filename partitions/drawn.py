@@ -1,0 +1,34 @@
+"""Training images drawn class by class, as many of each."""
+
+import numpy as np
+
+from common.errors import InputError
+
+
+def drawn(
+    labels: np.ndarray, pool: np.ndarray, classes: int, each: int, parts: int, rng: np.random.Generator
+) -> np.ndarray:
+    """`each` images of every class from `pool`, (classes * each,) indices, class by class.
+
+    They are drawn in `parts` of equal size. No part has an image twice, but two parts may have the same one, as the ten
+    index files of FedINB's code do: of n images, parts of m leave n (1 - (1 - m / n)^parts) different ones on average.
+
+    Args:
+        labels: (images,) of the whole source.
+        pool: (training images,) indices.
+        each: a multiple of `parts`.
+
+    Raises:
+        InputError: a class has fewer images than a part.
+    """
+    part = each // parts
+    shares = []
+    for c in range(classes):
+        members = pool[labels[pool] == c]
+        if len(members) < part:
+            raise InputError(
+                f"data.per_class: at most the {len(members)} training images of class {c} can be drawn without "
+                f"repetition, got {part}"
+            )
+        shares += [rng.choice(members, part, replace=False) for _ in range(parts)]
+    return np.concatenate(shares)
