@@ -122,6 +122,7 @@ class TrainingSettings(_Settings):
     Attributes:
         rounds: communication rounds.
         local_epochs: passes over a client's data per round; may be fractional.
+        local_steps: mini-batches per round, in the place of `local_epochs`; null for these. Each round shuffles anew.
         participation: the share of clients sampled in each round, rounded down, at least one.
         optimiser_state: made anew in each round, or kept by each client over its rounds.
         lr_decay: what the clients' learning rate, and the server's if it has one, are multiplied by after each round.
@@ -132,6 +133,7 @@ class TrainingSettings(_Settings):
 
     rounds: PositiveInt
     local_epochs: PositiveFloat = 1.0
+    local_steps: PositiveInt | None = None
     batch_size: Annotated[int, Field(ge=2)] = 64
     participation: Annotated[float, Field(gt=0, le=1)] = 1.0
     optimiser: OptimiserSettings = OptimiserSettings()
@@ -174,7 +176,8 @@ class Spec(_Settings):
         run: its name, which is also its folder below `results/<scale>/runs`.
         labels: columns of the records that say which cell of a paper the run is for.
         network: the encoder and its settings. objective, algorithm: likewise.
-        start: the run whose shared tensors the objective's model starts from; empty for a new start.
+        start: the run whose shared tensors the objective's model starts from, or, if it shared nothing, whose clients'
+            tensors each client's model starts from; empty for a new start.
         snapshots: rounds after which the run is evaluated as well; 0 is the state before the first.
         score_every: after every so many rounds, and the last, clients are scored on their test images; 0 for never.
         features: whether features of all images are kept, for linear probes.

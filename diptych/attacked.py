@@ -92,8 +92,9 @@ def listener(spec: Spec, algorithm: Algorithm) -> Inversion:
     """
     training = spec.training
     plain = training.optimiser.name == "sgd" and not training.optimiser.momentum and not training.optimiser.weight_decay
-    whole = training.local_epochs == 1 and (spec.data.at_most or training.batch_size + 1) <= training.batch_size
-    if not (plain and whole and spec.objective.get("name") == "classification"):
+    whole = (spec.data.at_most or training.batch_size + 1) <= training.batch_size
+    once = training.local_steps == 1 or (training.local_steps is None and training.local_epochs == 1)
+    if not (plain and whole and once and spec.objective.get("name") == "classification"):
         raise InputError(
             "inversion: needs a classifier, plain sgd, local_epochs 1, and data.at_most up to training.batch_size"
         )

@@ -73,10 +73,9 @@ def _shared_model(simulation: Simulation, images: Tensor) -> nn.Module:
 def features(simulation: Simulation, dealt: Partition) -> dict[str, np.ndarray]:
     """The arrays of features.npz, as docs/run-folder.md lists them."""
     algorithm, trained_on = simulation.algorithm, dealt.images[dealt.all_train]
-    models = {
-        "initial": with_statistics(copy.deepcopy(simulation.template), algorithm.generalised, trained_on),
-        "shared": _shared_model(simulation, trained_on),
-    }
+    models = {"initial": with_statistics(copy.deepcopy(simulation.template), algorithm.generalised, trained_on)}
+    if algorithm.pooled or simulation.server.tensors:
+        models["shared"] = _shared_model(simulation, trained_on)
     arrays = {}
     for style, name in enumerate(dealt.styles):
         for part, indices in (("train", dealt.train[style]), ("test", dealt.test[style])):

@@ -50,7 +50,7 @@ def train(
         spec.seed,
         workers=workers,
         device=device,
-        start=_shared_tensors(spec, folder) if spec.start else None,
+        start=_start(spec, folder) if spec.start else None,
         listeners=[inversion] if inversion else [],
         progress=progress,
     )
@@ -129,13 +129,17 @@ def client_data(dealt: Partition, pooled: str) -> ClientData:
     return ClientData(dealt.images, dealt.labels, (dealt.server if pooled == "server" else torch.cat(dealt.clients),))
 
 
-def _shared_tensors(spec: Spec, folder: Path) -> dict[str, Tensor]:
-    """The shared tensors of the run that this one starts from, a folder of the same scale."""
+def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
+    """What the run that this one starts from, a folder of the same scale, has left, with a leading axis over clients.
+
+    Shared tensors are one row for all; if it shared nothing, a row of each of its clients, of a pooled run one.
+    """
     file = folder.resolve().parents[spec.run.count("/")] / spec.start / "model.safetensors"
     if not file.is_file():
         raise InputError(f"start: run '{spec.start}' has left no model at {file}; train it first")
     held = load_file(file)
-    return {key.removeprefix("shared/"): tensor for key, tensor in held.items() if key.startswith("shared/")}
+    shared = {key.removeprefix("shared/"): t.unsqueeze(0) for key, t in held.items() if key.startswith("shared/")}
+    return shared or {key.removeprefix("clients/"): rows for key, rows in held.items()}
 
 
 # ---- what is left behind

@@ -38,9 +38,10 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
             steps[row["client"]] += int(row["steps"])
     per_pass = {client: max(1, n // training.batch_size) for client, n in images.items()}
     passes = [steps[client] / n for client, n in per_pass.items()]
+    local = "local_epochs" if training.local_steps is None else "local_steps"
     for metric, unit, value in (
         ("communication_rounds", "count", training.rounds),
-        ("local_epochs", "count", training.local_epochs),
+        (local, "count", getattr(training, local)),
         ("client_fraction", "fraction", training.participation),
         ("total_clients", "count", len(data.seen) * data.clients_per_style),
         ("epochs_per_client", "count", sum(passes) / len(passes) if passes else 0),

@@ -97,7 +97,7 @@ class Phase:
     """Updates taken in order on each batch, for a number of passes over the client's data.
 
     Attributes:
-        epochs: passes, may be fractional; None means the run's `local_epochs`.
+        epochs: passes, may be fractional; None means the run's `local_epochs`, or its `local_steps`.
         share: the share of these passes that is taken.
         draw: how a batch is made, if not as the algorithm's `draw`.
         only: the parameters that may move in this phase; an update that names no other is left out.
@@ -207,6 +207,10 @@ class Algorithm:
         """What one client holds. All clients start from the same initial tensors."""
         return self.objective.model()
 
+    def started(self, model: Any) -> list[Any]:
+        """The parts of what a client holds that begin as another run has ended, each with that run's names."""
+        return [self.general(model), self.personal(model)]
+
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """A batch from images and labels."""
         return self.objective.draw(x, y, generator)
@@ -255,8 +259,9 @@ class Algorithm:
         """
         return {}
 
-    def constants(self, model: Any, x: Tensor) -> dict[str, Tensor]:
-        """Per-sample tensors that stay fixed once the prologue is over; they are added to every batch."""
+    def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """Per-sample tensors, of a client's images x and their labels y, that stay fixed once the prologue is over and
+        everybody has been told; they are added to every batch."""
         return {}
 
     def applications(self, members: list[Any], draw: torch.Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:

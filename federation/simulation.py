@@ -57,7 +57,7 @@ class Simulation:
     Args:
         workers: client threads, each with one torch thread; any number gives the same weights. With 1, clients train
             one after the other.
-        start: tensors that the objective's models start from, such as another run's shared ones; see `_started`.
+        start: what another run has left, with a leading axis of one for all clients, or of all of them; see `_begin`.
         listeners: called with every message that crosses the channel.
         progress: called after each client step with (round, steps done, steps in all).
 
@@ -85,10 +85,12 @@ class Simulation:
         self.device_type = torch.device(device).type
         self.data = dataclasses.replace(data, images=data.images.to(device), labels=data.labels.to(device))
         self.template = initial_model(algorithm, seed).to(device)
-        begun = self._started(start or {})
+        begun, start = copy.deepcopy(self.template), start or {}
+        self._begin(begun, {name: rows[0] for name, rows in start.items()})
         self.population = Population(begun, len(data.clients), channels_last=settings.channels_last)
         self.channel = Channel(listeners)
         self.shared = self._travelling(begun)
+        self._begin_each(start)
         shared = {entry.name: entry.tensor.detach().clone() for entry in self.shared}
         parameters = {entry.name for entry in self.shared if entry.is_parameter}
         self.server = Server(shared, parameters, settings.server)
@@ -140,22 +142,40 @@ class Simulation:
             value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor
             setattr(entry.owner, entry.leaf, value)
 
-    def _started(self, tensors: dict[str, Tensor]) -> nn.Module:
-        """The initial model with these tensors in the place of the objective's of the same names.
+    def _begin(self, model: nn.Module, tensors: dict[str, Tensor]) -> None:
+        """Put tensors of another run where the algorithm says they belong.
 
         Raises:
-            InputError: the objective's model has no such tensor.
+            InputError: there is no such tensor, or it has another shape.
         """
-        model: nn.Module = copy.deepcopy(self.template)
-        for part in (self.algorithm.general(model), self.algorithm.personal(model)):
+        for part in self.algorithm.started(model) if tensors else []:
             own = dict(part.named_parameters()) | dict(part.named_buffers())
             odd = [name for name, t in tensors.items() if name not in own or own[name].shape != t.shape]
             if odd:
-                raise InputError(f"start: that run shares tensors that this one has not: {', '.join(odd[:4])}")
+                raise InputError(
+                    f"start: that run has tensors that this one has not in this shape: {', '.join(odd[:4])}"
+                )
             with torch.no_grad():
                 for name, tensor in tensors.items():
                     own[name].copy_(tensor)
-        return model
+
+    def _begin_each(self, start: dict[str, Tensor]) -> None:
+        """Every client begins as the client of the same number has ended, if that run has left each one's own tensors.
+
+        Raises:
+            InputError: it had another number of clients, or what they had each for themselves is shared here.
+        """
+        members = self.population.members
+        for rows in start.values():
+            if len(rows) not in (1, len(members)):
+                raise InputError(f"start: that run has left the models of {len(rows)} clients, here are {len(members)}")
+        own = {name: rows for name, rows in start.items() if len(rows) > 1}
+        for client, member in enumerate(members):
+            self._begin(member, {name: rows[client] for name, rows in own.items()})
+        for entry in self.shared if own else []:
+            rows = self.population.storage[entry.name]
+            if (rows != rows[:1]).any():
+                raise InputError(f"start: '{entry.name}' is shared here, but in that run every client had its own")
 
     def own(self, client: int) -> nn.Module:
         """A copy of a client's model as its last local training left it."""
@@ -210,6 +230,8 @@ class Simulation:
         clients = list(range(len(self.data.clients)))
         said = [self._told(client) for client in clients]
         told = {f"told.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
+        if not told:
+            return
         if (0, 0, "up", next(iter(told))) not in self.channel.traffic:  # a run that goes on has heard it
             self.channel.down(0, clients, self.channel.up(0, clients, told))
         for member in self.population.members:
@@ -252,10 +274,12 @@ class Simulation:
         self.progress(round, self.done, self.total)
 
     def _constants(self, client: int) -> dict[str, Tensor]:
-        model, images = self.population.members[client], self.data.images[self.data.clients[client]]
-        draws = _generator(self.seed, "constants", client)
+        model, draws = self.population.members[client], _generator(self.seed, "constants", client)
         with torch.no_grad():
-            parts = [self.algorithm.constants(model, self._seen(client, chunk, draws)) for chunk in images.split(256)]
+            parts = [
+                self.algorithm.constants(model, self._seen(client, self.data.images[i], draws), self.data.labels[i])
+                for i in self.data.clients[client].split(256)
+            ]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     # ---- local work
@@ -390,8 +414,11 @@ class Simulation:
         return self.optimiser_states.setdefault(f"{stage}/{client}/{phase}/{update}", {})
 
     def _steps(self, round: int, client: int, phase: Phase) -> int:
+        size, batch_size = len(self.data.share(client, round)), self.settings.batch_size
         epochs = self.settings.local_epochs if phase.epochs is None else phase.epochs
-        return steps_of(len(self.data.share(client, round)), self.settings.batch_size, epochs * phase.share)
+        if phase.epochs is None and self.settings.local_steps is not None:
+            epochs = self.settings.local_steps / steps_of(size, batch_size, 1)
+        return steps_of(size, batch_size, epochs * phase.share)
 
     def _count_steps(self) -> int:
         everyone = list(range(len(self.data.clients)))

@@ -75,7 +75,7 @@ class FedStyle(Algorithm):
         loss = info_nce(z, positive, self.temperature)
         return loss if self.reading == "corrected" else loss * len(z) * (len(x) - 1) / (len(z) - 1)
 
-    def constants(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+    def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """h_s and h_sobel of Algorithm 3, line 4: the style model is frozen and the images are not augmented."""
         return {"h_s": styled(model, x), "h_sobel": styled(model, sobel_images(x))}
 

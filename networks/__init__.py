@@ -1,10 +1,12 @@
-"""The architectures, each named after where it is published. An encoder maps images to `features` numbers each."""
+"""The architectures, each named after where it is published. An encoder maps images to `features` numbers each, and may
+have a `classifier` to go on them."""
 
 from collections.abc import Callable
 
 from torch import nn
 
 from networks.conv3 import Conv3
+from networks.dirt import DIRT
 from networks.feddva import DualEncoder, FedDVACNN
 from networks.inb import INBClothes, INBDigits, Pixels
 from networks.lenet import SmoothLeNet
@@ -16,6 +18,7 @@ from networks.vgg4 import VGG4
 
 ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "conv3": Conv3,
+    "dirt": DIRT,
     "dual-encoder": DualEncoder,
     "feddva-cnn": FedDVACNN,
     "inb-fmnist": INBClothes,
@@ -29,6 +32,7 @@ ENCODERS: dict[str, Callable[..., nn.Module]] = {
 }
 
 __all__ = [
+    "DIRT",
     "ENCODERS",
     "VGG4",
     "Conv3",

@@ -18,7 +18,7 @@ class Classification(Objective):
     """Cross-entropy of a head on the encoder's features.
 
     Attributes:
-        hidden: units of the head's hidden layer; 0 for a linear head.
+        hidden: units of the head's hidden layer; 0 for a linear head, or the network's own classifier if it has one.
         frozen: the head alone is trained; of the encoder, only the statistics of batch norms follow the images.
     """
 
@@ -28,8 +28,12 @@ class Classification(Objective):
     def model(self) -> Any:
         """Parts: encoder, head."""
         encoder = self.encoder()
-        inputs = encoder.features
-        head = mlp(inputs, self.hidden, self.classes) if self.hidden else nn.Linear(inputs, self.classes)
+        if self.hidden:
+            head: nn.Module = mlp(encoder.features, self.hidden, self.classes)
+        elif hasattr(encoder, "classifier"):
+            head = encoder.classifier(self.classes)
+        else:
+            head = nn.Linear(encoder.features, self.classes)
         return Model(encoder=encoder, head=head)
 
     def updates(self) -> list[Update]:

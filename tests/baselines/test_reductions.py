@@ -11,7 +11,8 @@ from baselines.fedavg_ft import FedAvgFT
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
-from federation import ClientData, Update, everything, nothing
+from baselines.local import Local
+from federation import ClientData, Update, everything
 from methods.fedstyle import FedStyle
 from tests.digits import data, objective, same, simulate
 
@@ -51,7 +52,7 @@ def test_the_shared_model_of_apfl_is_fedavg(fedavg, reading):
 def test_the_personal_model_of_ditto_with_mu_0_trains_alone():
     """It is what the same client becomes when nothing is shared at all."""
     ditto = simulate(Ditto(objective=SIMCLR, mu=0)).population.storage
-    alone = simulate(_NothingShared(objective=SIMCLR)).population.storage
+    alone = simulate(Local(objective=SIMCLR)).population.storage
     assert same(ditto, alone, of="v.")
 
 
@@ -84,10 +85,6 @@ def test_one_client_alone_loses_nothing_by_keeping_its_head(kind):
 
 class _AllShared(FedRep):
     shared = everything
-
-
-class _NothingShared(FedAvg):
-    shared = nothing
 
 
 def test_fedper_without_a_head_is_fedavg():

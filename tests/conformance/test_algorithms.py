@@ -159,7 +159,8 @@ def test_only_what_it_declares_crosses_and_every_byte_counts(name):
     publishes = [p for phase in simulation.algorithm.phases() for p in (phase, *phase.updates) if p.publish is not None]
     assert bool(published) == bool(publishes)
     assert crossed - told - published <= declared
-    assert bool(crossed) == (not simulation.algorithm.pooled)
+    alone = simulation.algorithm.pooled or simulation.algorithm.shared is nothing
+    assert bool(crossed) == bool(told or published or not alone)
     for direction, copies in (("up", lambda m: 1), ("down", lambda m: len(m.clients))):  # all get the same going down
         sent = sum(copies(m) * t.nbytes for m in heard if m.direction == direction for t in m.tensors.values())
         assert simulation.channel.total(direction) == sent
@@ -207,7 +208,8 @@ def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     simulation = _trained(name)
-    if simulation.algorithm.shared is nothing and not simulation.algorithm.pooled:
+    alone = simulation.algorithm.shared is nothing and not simulation.algorithm.pooled
+    if alone and not hasattr(simulation.algorithm.general(simulation.template), "encoder"):
         pytest.skip("no client has an encoder")
     once, again = (
         features(simulation, dealt(2, server_share=SERVER_SHARE)),
@@ -217,8 +219,10 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     assert all(np.array_equal(once[key], again[key]) for key in once)
     for style in STYLES:
         images = len(once[f"labels/{style}/test"])
-        assert once[f"shared/{style}/test/features"].shape == (images, 16)
-        assert np.isfinite(once[f"shared/{style}/test/features"]).all()
+        for which in ("initial",) if alone else ("initial", "shared"):
+            assert once[f"{which}/{style}/test/features"].shape == (images, 16)
+            assert np.isfinite(once[f"{which}/{style}/test/features"]).all()
+    assert alone == (not any(key.startswith("shared/") for key in once))
     clients = {key.split("/")[1] for key in once if key.startswith("client/")}
     assert len(clients) == (0 if simulation.algorithm.pooled else 6)
 

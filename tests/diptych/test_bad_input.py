@@ -38,6 +38,7 @@ WRONG_SPECS: list[tuple[str, Any, list[str]]] = [
     ("training.round", 3, ["training.round: unknown key", "did you mean 'rounds'"]),
     ("training.batch_size", 1, ["training.batch_size", "greater than or equal to 2"]),
     ("training.local_epochs", -1, ["training.local_epochs", "greater than 0", "-1"]),
+    ("training.local_steps", 0, ["training.local_steps", "greater than 0", "0"]),
     ("training.participation", 1.5, ["training.participation", "less than or equal to 1", "1.5"]),
     ("training.buffers", "lokal", ["training.buffers", "'lokal'", "did you mean 'local'", "local, shared"]),
     ("training.precision", "fp16", ["training.precision", "'fp16'", "bf16, fp32"]),

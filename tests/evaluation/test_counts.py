@@ -100,6 +100,18 @@ def test_passes_over_the_data_by_hand(tmp_path):
     assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((2 + 1) / 2)
 
 
+@pytest.mark.parametrize(
+    ("asked", "metric"), [({"local_epochs": 3}, "local_epochs"), ({"local_steps": 3}, "local_steps")]
+)
+def test_a_budget_names_what_was_asked_for(asked, metric, tmp_path):
+    run = _write_run(tmp_path / "run")
+    training = run.spec.training.model_copy(update=asked)
+    run.write_spec(run.spec.model_copy(update={"training": training}))
+    found = _values(budget(RunFolder(run.path)), "metric")
+    assert found[(metric,)] == 3
+    assert {("local_epochs",), ("local_steps",)} & found.keys() == {(metric,)}
+
+
 def test_sources_are_those_of_the_provenance(tmp_path):
     run = _write_run(tmp_path / "run")
     run.write_provenance({"status": "ok", "sources": {"ink": {"name": "x", "sha256": "0", "images": 7, "classes": 3}}})

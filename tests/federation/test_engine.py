@@ -166,6 +166,31 @@ def test_steps(epochs, steps):
     assert steps_of(2, 3, 2) == 2
 
 
+@pytest.mark.parametrize("local_steps", [1, 7, 40])
+def test_local_steps_take_the_place_of_the_runs_epochs_and_of_no_other(local_steps):
+    algorithm = FedStyle(objective=objective("simclr"), style_epochs=1)
+    counted = simulate(algorithm, local_steps=local_steps, local_epochs=3)
+    per_pass = len(data().clients[0]) // 16
+    taken = {
+        stage: {row["steps"] for row in counted.history if row["stage"] == stage} for stage in ("prologue", "round")
+    }
+    assert taken == {"prologue": {per_pass}, "round": {local_steps}}
+    assert counted.done == counted.total == 3 * (per_pass + 2 * local_steps)
+
+
+def test_phases_share_local_steps():
+    """PaDPaF's Ditto gives half of them to each model."""
+    simulation = simulate(Ditto(objective=objective("simclr"), reading="padpaf"), local_steps=6)
+    assert {row["steps"] for row in simulation.history} == {3}
+
+
+def test_as_many_local_steps_as_a_pass_has_are_an_epoch():
+    made = FedAvg(objective=objective("simclr"))
+    per_pass = len(data().clients[0]) // 16
+    by_steps, by_epochs = (simulate(made, **of) for of in ({"local_steps": per_pass}, {"local_epochs": 1.0}))
+    assert same(by_steps.server.tensors, by_epochs.server.tensors)
+
+
 def test_split_batch_keeps_samples_together():
     batch = {"x": torch.arange(5), "views": (torch.arange(5) * 10, torch.arange(5) * 100)}
     parts = list(split_batch(batch, [2, 3]))

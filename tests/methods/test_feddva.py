@@ -325,7 +325,8 @@ def test_a_head_is_trained_on_encoders_that_stay(kind):
     trained = _run(_feddva(classify=0.0), rounds=1).server.tensors
     algorithm = kind(objective=_objective(frozen=True))
     settings = training(rounds=1, buffers="local", optimiser=ADAM)
-    simulation = Simulation(algorithm, data(), settings, 7, start=trained)
+    start = {name: tensor.unsqueeze(0) for name, tensor in trained.items()}
+    simulation = Simulation(algorithm, data(), settings, 7, start=start)
     simulation.run()
     for model in simulation.population.members:
         for part in {id(p): p for p in (algorithm.general(model), algorithm.personal(model))}.values():
@@ -334,8 +335,10 @@ def test_a_head_is_trained_on_encoders_that_stay(kind):
 
 
 def test_a_start_that_does_not_fit_is_refused():
-    with pytest.raises(InputError, match=r"start: that run shares tensors that this one has not: encoder\.w"):
-        Simulation(FedAvg(objective=_objective()), data(), training(), 7, start={"encoder.w": torch.zeros(3)})
+    with pytest.raises(
+        InputError, match=r"start: that run has tensors that this one has not in this shape: encoder\.w"
+    ):
+        Simulation(FedAvg(objective=_objective()), data(), training(), 7, start={"encoder.w": torch.zeros(1, 3)})
 
 
 # ---- what is looked at
