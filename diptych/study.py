@@ -32,12 +32,19 @@ class Rule(BaseModel, extra="forbid"):
 
 
 class Experiment(BaseModel, extra="forbid"):
-    """The product of its axes. `table`: the published table whose cells it fills; `open`: new methods join it."""
+    """The product of its axes.
+
+    Attributes:
+        table: the published table whose cells it fills.
+        open: new methods join it.
+        seeds: how many of the scale's seeds it is repeated with; null for all.
+    """
 
     about: str
     table: str
     axes: dict[str, list[str]]
     open: bool = False
+    seeds: PositiveInt | None = None
 
 
 class Layout(BaseModel, extra="forbid"):
@@ -92,7 +99,8 @@ class Paper(BaseModel, extra="forbid"):
         defaults: the specification that all runs start from.
         evaluation: what is measured on each run, and the settings of each measurement.
         judge: settings of the classifier that judges generated images; none, if a paper has none.
-        axes: what each value of an axis lays over the specification.
+        axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
+            fills, where these are not named after it.
         claims: claim -> columns that its published expression leaves open.
         aliases: column -> what the published expressions call a value -> what our records call it.
     """
@@ -208,7 +216,7 @@ class Study:
             for spec in self.specs.values()
             if spec.labels["paper"] == paper
             and spec.seed == self.scale.seeds[0]
-            and spec.run.split("/")[3] in ("default", spec.labels["variant"])
+            and "=" not in spec.run.split("/")[3]  # a setting
             and all(spec.labels.get(axis) in values for axis, values in wanted.items())
         ]
 
@@ -238,7 +246,8 @@ class Study:
                 for values in itertools.product(*axes.values()):
                     point = dict(zip(axes, values, strict=True))
                     if self.why_left_out(point) is None:
-                        yield from ((paper, experiment, point, seed) for seed in self.scale.seeds)
+                        seeds = self.scale.seeds[: experiment.seeds]
+                        yield from ((paper, experiment, point, seed) for seed in seeds)
 
     def why_left_out(self, point: dict[str, str]) -> str | None:
         """Why nothing is run at a point of the grid; None if it is run."""
@@ -274,10 +283,10 @@ class Study:
             "run": f"{paper}/{condition}/{method}/{name}/{seed}",
             "scale": self.name,
             "seed": seed,
-            "labels": {"paper": paper, **labels, "method": method, "variant": variant},
+            "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
         }
         if "start" in content:
-            content["start"] = content["start"].format(seed=seed, condition=condition)
+            content["start"] = content["start"].format(seed=seed, condition=condition, **labels)
         return checked(Spec, f"{paper}: {condition} {values['method']}", content)
 
 
