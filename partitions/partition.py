@@ -60,6 +60,14 @@ class Partition:
         return self.dealt_tests or tuple(self.test[style] for style in self.client_styles)
 
     @property
+    def image_styles(self) -> Tensor | None:
+        """For each image, the index of the style that it shows; None if all styles show the same images."""
+        sizes = torch.tensor([len(source.labels) for source in self.sources])
+        if int(sizes.sum()) != len(self.images):
+            return None
+        return torch.arange(len(sizes)).repeat_interleave(sizes)
+
+    @property
     def own_sources(self) -> bool:
         """Whether every style has a source of its own."""
         return len({id(source) for source in self.sources}) == len(self.sources)
