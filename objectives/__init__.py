@@ -5,6 +5,7 @@ from objectives.contrastive import Contrastive, SimCLR, SimSiam
 from objectives.gan import GAN
 from objectives.generative import Generative
 from objectives.objective import Objective
+from objectives.stargan import StarGAN
 from objectives.vae import BetaVAE
 
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -13,6 +14,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "simsiam": SimSiam,
     "gan": GAN,
     "vae": BetaVAE,
+    "stargan": StarGAN,
 }
 
 __all__ = [
@@ -25,4 +27,5 @@ __all__ = [
     "Objective",
     "SimCLR",
     "SimSiam",
+    "StarGAN",
 ]
