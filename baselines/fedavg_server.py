@@ -44,8 +44,8 @@ class Finisher:
         """With a fresh optimiser, as a client."""
         self.model.load_state_dict(shared, strict=False)  # what stays with clients is not there
         draw, states = torch.Generator().manual_seed(random_key(self.work.seed, "server", round)), list[State]()
-        epochs = self.algorithm.server_epochs
-        train_on(self.algorithm.objective, self.model, self.images, self.labels, self.work, states, draw, epochs)
+        own = self.images, self.labels, self.work, states, draw, self.algorithm.server_epochs, self.work.styles
+        train_on(self.algorithm.objective, self.model, *own)
         shared.update({name: t.detach().clone() for name, t in self.model.state_dict().items() if name in shared})
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:

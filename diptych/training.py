@@ -122,12 +122,14 @@ def _refuse_single_images(spec: Spec, dealt: Partition, algorithm: Algorithm) ->
 def client_data(dealt: Partition, pooled: str) -> ClientData:
     """What the engine needs of a partition; pooled, one client has everybody's images, or the server's."""
     if not pooled:
-        return ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views, dealt.turns, dealt.server)
+        seen = dealt.views, dealt.turns, dealt.server, dealt.image_styles
+        return ClientData(dealt.images, dealt.labels, dealt.clients, *seen)
     if dealt.views is not None or dealt.turns is not None:
         raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")
     if pooled == "server" and not len(dealt.server):
         raise InputError("data.server_share: the server has no image, so there is nothing to train on")
-    return ClientData(dealt.images, dealt.labels, (dealt.server if pooled == "server" else torch.cat(dealt.clients),))
+    everything = dealt.server if pooled == "server" else torch.cat(dealt.clients)
+    return ClientData(dealt.images, dealt.labels, (everything,), styles=dealt.image_styles)
 
 
 def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:

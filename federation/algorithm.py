@@ -72,11 +72,13 @@ class CloudSettings:
     Attributes:
         seed: of the run; what the server and its clients agree on in secret follows from it.
         optimiser, batch_size: the clients', for a server that takes their steps with them, or such as they do.
+        styles: of the server's own images, (images,); None if images show none.
     """
 
     seed: int
     optimiser: OptimiserSettings
     batch_size: int
+    styles: Tensor | None = None
 
 
 @dataclass(frozen=True)

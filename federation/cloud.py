@@ -19,6 +19,7 @@ def train_on(
     states: list[State],
     draw: torch.Generator,
     epochs: int,
+    styles: Tensor | None = None,
 ) -> None:
     """Take the steps of an objective on its model, in place, over `epochs` passes in random order.
 
@@ -26,6 +27,7 @@ def train_on(
         images: (images, channels, height, width) in [0, 1].
         states: of the optimisers, one for each update; an empty list is filled.
         draw: decides the order and all else that is random.
+        styles: of the images, (images,), as clients' batches have them.
     """
     model.train()
     updates = objective.updates()
@@ -35,6 +37,8 @@ def train_on(
     parts = [rows for rows in parts if len(rows) > 1]  # batch norm needs two
     for n, rows in enumerate(parts, start=1):
         batch = objective.draw(images[rows], labels[rows], draw)
+        if styles is not None:
+            batch["style"] = styles[rows]
         for update, own, state in zip(updates, leaves, states, strict=True):
             if n % update.every == 0:
                 gradients = list(torch.autograd.grad(update.loss(model, batch), own))

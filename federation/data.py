@@ -25,6 +25,8 @@ class ClientData:
         turns: for each client, the parts of its images that it works on in turn, one in each round; None if it always
             works on all of them.
         server: the indices of the server's own images.
+        styles: (images,) the index of the style that each image shows, which every batch then has as `style`; None if
+            images show none.
 
     Raises:
         InputError: a client has no images.
@@ -36,6 +38,7 @@ class ClientData:
     views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
     server: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    styles: Tensor | None = None
 
     def __post_init__(self) -> None:
         empty = [client for client, indices in enumerate(self.clients) if not len(indices)]

@@ -83,7 +83,9 @@ class Simulation:
     ) -> None:
         self.algorithm, self.settings, self.seed, self.workers = algorithm, settings, seed, workers
         self.device_type = torch.device(device).type
-        self.data = dataclasses.replace(data, images=data.images.to(device), labels=data.labels.to(device))
+        styles = None if data.styles is None else data.styles.to(device)
+        images, labels = data.images.to(device), data.labels.to(device)
+        self.data = dataclasses.replace(data, images=images, labels=labels, styles=styles)
         self.template = initial_model(algorithm, seed).to(device)
         begun, start = copy.deepcopy(self.template), start or {}
         self._begin(begun, {name: rows[0] for name, rows in start.items()})
@@ -106,7 +108,8 @@ class Simulation:
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
         self.round = -1
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
-        work = CloudSettings(seed, settings.optimiser, settings.batch_size)
+        own_styles = None if styles is None else styles[self.data.server]
+        work = CloudSettings(seed, settings.optimiser, settings.batch_size, own_styles)
         self.cloud = algorithm.cloud(self.population.members, *own, work)
         self.eavesdroppers = algorithm.eavesdroppers(self.population.members, work)
         self.channel.listeners += tuple(self.eavesdroppers)
@@ -374,6 +377,8 @@ class Simulation:
             drawn = draw(self._seen(client, self.data.images[images], draws), self.data.labels[images], draws)
             drawn = on_device(drawn, self.data.images.device)
             drawn |= {name: rows[joined] for name, rows in self.constants[client].items()}
+            if self.data.styles is not None:
+                drawn["style"] = self.data.styles[images]
             yield from split_batch(drawn, [len(part) for part in chunk])
 
     def _seen(self, client: int, images: Tensor, draws: torch.Generator) -> Tensor:

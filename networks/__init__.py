@@ -14,6 +14,7 @@ from networks.mcmahan import McMahanCNN
 from networks.mlp import mlp
 from networks.padpaf import SNResNet
 from networks.resnet import ResNet18
+from networks.stargan import StarGANFeatures
 from networks.vgg4 import VGG4
 
 ENCODERS: dict[str, Callable[..., nn.Module]] = {
@@ -28,6 +29,7 @@ ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "resnet18": ResNet18,
     "smooth-lenet": SmoothLeNet,
     "sn-resnet": SNResNet,
+    "stargan": StarGANFeatures,
     "vgg4": VGG4,
 }
 
@@ -45,5 +47,6 @@ __all__ = [
     "ResNet18",
     "SNResNet",
     "SmoothLeNet",
+    "StarGANFeatures",
     "mlp",
 ]

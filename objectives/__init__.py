@@ -6,6 +6,7 @@ from objectives.contrastive import Contrastive, SimCLR, SimSiam
 from objectives.gan import GAN
 from objectives.generative import Generative
 from objectives.objective import Objective
+from objectives.stargan import StarGAN
 from objectives.vae import BetaVAE
 
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -15,6 +16,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "simsiam": SimSiam,
     "gan": GAN,
     "vae": BetaVAE,
+    "stargan": StarGAN,
 }
 
 __all__ = [
@@ -28,4 +30,5 @@ __all__ = [
     "Objective",
     "SimCLR",
     "SimSiam",
+    "StarGAN",
 ]

@@ -7,7 +7,7 @@ import torch
 
 from common.spec import DataSettings, OptimiserSettings, TrainingSettings
 from federation import Algorithm, ClientData, Simulation
-from networks import Conv3
+from networks import Conv3, StarGANFeatures
 from objectives import OBJECTIVES, Objective
 from objectives.augmentation import AugmentationSettings
 from partitions import Partition, partition
@@ -24,16 +24,19 @@ def dealt(clients_per_style: int = 1, server_share: float = 0.0) -> Partition:
 
 def data(clients_per_style: int = 1) -> ClientData:
     split = dealt(clients_per_style)
-    return ClientData(split.images, split.labels, split.clients)
+    return ClientData(split.images, split.labels, split.clients, styles=split.image_styles)
 
 
 def objective(name: str, **settings: Any) -> Objective:
     if name in ("gan", "vae"):
         settings = {"latent": 8, "width": 8, **settings}
+    elif name == "stargan":
+        settings = {"domains": len(STYLES), "width": 4, "blocks": 1, "discriminator_steps": 1, **settings}
     elif name != "classification":
         settings = {"augmentation": AugmentationSettings(crop=0.5, hue=0.0), "hidden": 16, "out": 8, **settings}
     images = {"channels": 3, "image_size": 8}
-    return OBJECTIVES[name](encoder=partial(Conv3, **images, width=4), classes=10, **images, **settings)
+    network = StarGANFeatures if name == "stargan" else Conv3
+    return OBJECTIVES[name](encoder=partial(network, **images, width=4), classes=10, **images, **settings)
 
 
 def training(**settings: Any) -> TrainingSettings:

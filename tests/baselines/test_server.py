@@ -112,6 +112,20 @@ def test_a_server_that_finishes_wrongly_is_caught(right, wrong):
         check_finish(mutant)
 
 
+def test_the_servers_images_have_their_styles():
+    """A game between domains, which the server plays with its own images."""
+    made, data = FedAvgServer(objective=objective("stargan")), _data()
+    ours = simulate(made, data, rounds=1)
+    assert torch.equal(ours.cloud.work.styles, data.styles[data.server])
+    asked = []
+    object.__setattr__(made.objective, "one_hot", lambda domains: asked.append(domains) or torch.eye(3)[domains])
+    images, draw = data.images[data.server].float() / 255, torch.Generator().manual_seed(0)
+    work = CloudSettings(0, SGD, len(images), data.styles[data.server])
+    train_on(made.objective, made.model(), images, data.labels[data.server], work, [], draw, 1, work.styles)
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(asked[0], work.styles[order])
+
+
 def test_what_the_server_sends_next_is_what_it_has_trained():
     made, data = FedAvgServer(objective=_objective()), _data()
     sent: list[dict[str, torch.Tensor]] = []

@@ -25,8 +25,8 @@ from objectives import OBJECTIVES
 from tests.digits import STYLES, dealt, same
 
 ALGORITHMS = sorted(algorithm_modules())
-NETWORKS = {"feddva": {"name": "dual-encoder", "width": 4}}
-"""Of the algorithms that need one of their own."""
+NETWORKS = {"feddva": {"name": "dual-encoder", "width": 4}, "stargan": {"name": "stargan", "width": 4}}
+"""Of the algorithms and objectives that need one of their own."""
 SMALL = {"latent": 8, "width": 8, "synthetic": 20}
 SETTINGS = {"ps-fedgan": SMALL, "full-gan": SMALL, "sda-fl": {**SMALL, "gan_epochs": 1}}
 """Of the algorithms that are made for larger machines."""
@@ -41,6 +41,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
         "simsiam": {"hidden": 16, "out": 8, "augmentation": {"crop": 0.5, "hue": 0.0}},
         "gan": {"latent": 8, "width": 8, "discriminator_steps": 1},
         "vae": {"latent": 8, "width": 8},
+        "stargan": {"domains": len(STYLES), "width": 4, "blocks": 1, "discriminator_steps": 1},
     }
     return Spec(
         run=f"conformance/{name}",
@@ -53,7 +54,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
             "clients_per_style": 2,
             "server_share": SERVER_SHARE,
         },
-        network=NETWORKS.get(name, {"name": "conv3", "width": 4}),
+        network=NETWORKS.get(name) or NETWORKS.get(objective, {"name": "conv3", "width": 4}),
         objective={"name": objective, **settings.get(objective, {})},
         algorithm={"name": name, **SETTINGS.get(name, {})},
         training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},

@@ -14,7 +14,8 @@ from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
-from federation import Diverged, Simulation, names
+from diptych.training import client_data
+from federation import Diverged, Phase, Simulation, names
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
 from federation.names import selected
@@ -22,7 +23,7 @@ from federation.server import Server
 from federation.simulation import initial_model, schedule
 from methods.fedstyle import FedStyle
 from objectives import OBJECTIVES
-from tests.digits import data, objective, same, simulate, training
+from tests.digits import data, dealt, objective, same, simulate, training
 
 # ---- loop, threads, vmap
 
@@ -105,6 +106,30 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     assert all(states)
     for n, rows in [*parameters.items(), *buffers.items()]:
         torch.testing.assert_close(rows, looped.population.storage[n])
+
+
+# ---- batches
+
+
+@pytest.mark.parametrize("pooled", ["", "clients"])
+def test_every_batch_says_which_styles_its_images_show(pooled):
+    """Also where several batches are drawn at a time; without styles, batches have none."""
+    split = dealt()
+    plain = client_data(split, pooled)
+    numbered = dataclasses.replace(plain, labels=torch.arange(len(plain.labels)))  # an image's number for its label
+
+    def seen(data):
+        simulation = Simulation(FedAvg(objective=objective("simclr")), data, training(), 7)
+        indices, order = data.clients[0], torch.Generator().manual_seed(0)
+        positions = batches(len(indices), 16, 5, order)
+        return list(simulation._batches(Phase([]), 0, indices, positions, torch.Generator().manual_seed(1)))
+
+    for batch in seen(numbered):
+        for image, style in zip(batch["y"], batch["style"], strict=True):
+            known = torch.cat([split.train[style], split.test[style]])
+            assert image in known
+    assert {int(style) for batch in seen(numbered) for style in batch["style"]} == ({0, 1, 2} if pooled else {0})
+    assert all("style" not in batch for batch in seen(dataclasses.replace(numbered, styles=None)))
 
 
 # ---- randomness

@@ -48,6 +48,14 @@ def test_images_are_stored_once_and_as_they_are():
     assert dealt.views[2](dealt.images[:2].float() / 255, torch.Generator()).shape == (2, 3, 8, 8)
 
 
+def test_an_image_that_any_client_may_have_shows_no_style():
+    assert partition(_settings(), "", 0).image_styles is None
+    styles = dict.fromkeys(VIEWS, "digits-plain")
+    own = partition(DataSettings(dataset="mnist", styles=styles, image_size=8), "", 0)
+    for number in range(len(VIEWS)):
+        assert (own.image_styles[torch.cat([own.train[number], own.test[number]])] == number).all()
+
+
 def test_a_client_keeps_its_share_of_the_classes_and_all_their_images():
     whole, half = (partition(_settings(classes_per_client=share), "", 3) for share in (1.0, 0.5))
     kept = []
