@@ -20,6 +20,7 @@ from diptych.extraction import features
 from diptych.generation import Arrays, Sampler
 from diptych.progress import Progress
 from diptych.scoring import COLUMNS, due, scores
+from diptych.translation import translations, translator
 from federation import Algorithm, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
 from objectives import Generative
@@ -153,6 +154,8 @@ def _arrays(simulation: Simulation, dealt: Partition, spec: Spec, *, at_the_end:
         return kept, samples | (sampler.applications() if at_the_end else {})
     if not spec.features:
         return {}, {}
+    if (translate := translator(simulation)) is not None:
+        return {}, translations(translate, dealt, spec.samples, spec.data.rotations, at_the_end=at_the_end)
     if hasattr(simulation.cloud, "twins"):
         return {}, attacked(simulation, dealt, spec.samples)
     if is_dual(simulation):
@@ -173,6 +176,8 @@ def _write_tables(out: RunFolder, simulation: Simulation, dealt: Partition) -> N
     out.write_table("history.csv", simulation.history, ["round", "client", "stage", "phase", "update", "steps", "loss"])
     if simulation.scores:
         out.write_table("scores.csv", simulation.scores, COLUMNS)
+    if simulation.notes:
+        out.write_table("notes.csv", simulation.notes, list(simulation.notes[0]))
     traffic = [
         {"round": round, "client": client, "direction": direction, "name": name, "bytes": size}
         for (round, client, direction, name), size in simulation.channel.traffic.items()

@@ -94,10 +94,9 @@ class FedINB(Algorithm):
             member.put(meeting.round - 1, theta, one, centre)
         return notes
 
-    def translate(self, members: list[Any], x: Tensor, y: Tensor, source: int, target: int, layers: int) -> Tensor:
-        """f = T_target^-1 after T_source: images of one domain as the other's."""
-        a, b = members[source].eval(), members[target].eval()
-        return b.images(a.latent(x, y, layers), y, layers)
+    def translate(self, source: Any, target: Any, x: Tensor, y: Tensor) -> Tensor:
+        """f = T_target^-1 after T_source: images x of a client's domain, with labels y, as those of another's."""
+        return target.images(source.latent(x, y), y)
 
 
 def _cases(meeting: Meeting) -> tuple[list[Any], list[Tensor], list[Tensor]]:

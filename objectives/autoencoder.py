@@ -1,7 +1,7 @@
 """An auto-encoder: images as they come back from few numbers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,11 +13,16 @@ from objectives.objective import Model, Objective
 
 @settings
 class Autoencoder(Objective):
-    """The mean squared difference of pixels. FedINB does not say what its auto-encoders are trained with.
+    """Pixels as probabilities, by cross-entropy, or their squared difference.
+
+    FedINB does not say what its auto-encoders are trained with. By the squared difference that for MNIST stays black:
+    after 4 epochs on 3,000 digits its error is still that of black images.
 
     Raises:
         InputError: the network has no decoder.
     """
+
+    pixels: Literal["cross-entropy", "squared"] = "cross-entropy"
 
     def __post_init__(self) -> None:
         if not hasattr(self.encoder(), "decoder"):
@@ -33,8 +38,9 @@ class Autoencoder(Objective):
         return (model.decoder(model.encoder(batch["x"])),)
 
     def criterion(self, model: Any, outputs: Sequence[Tensor], batch: dict[str, Any]) -> Tensor:
-        """Their mean squared difference from those that were given."""
-        return F.mse_loss(outputs[0], batch["x"])
+        """How far they are from those that were given, the mean over pixels."""
+        distance = F.mse_loss if self.pixels == "squared" else F.binary_cross_entropy
+        return distance(outputs[0].clamp(0, 1), batch["x"])  # pixels come back a rounding beyond 1
 
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """The mean squared difference of each image's pixels."""
