@@ -37,7 +37,9 @@ def _sentences(error: ValidationError, kind: Any, where: str, others: Collection
     for problem in error.errors():
         path = problem["loc"]
         key = ".".join([where, *map(str, path)])
-        if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        if not path:  # a check of its own, whose sentence names what it is about
+            yield problem["msg"].removeprefix("Value error, ")
+        elif problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             allowed = [name for name in _keys_at(kind, path[:-1]) if name not in others]
             yield f"{key}: unknown key; {nearest(str(path[-1]), allowed)}"
         elif problem["type"] == "literal_error":

@@ -1,17 +1,29 @@
-"""How good clients' own models are on their test images, round by round."""
+"""How good clients' own models are on their test images, and on styles that nobody has, round by round."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from common.keys import random_key
-from federation import Simulation
+from federation import Simulation, View
 from federation.data import as_float
 from partitions import Partition
 
 BATCH = 256
-COLUMNS = ["round", "client", "score", "value"]
+COLUMNS = ["round", "client", "score", "value", "style", "part"]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Images that a client's model is scored on: its test images, or the `part` of a `style` that no client has."""
+
+    indices: Tensor
+    view: View | None
+    style: str = ""
+    part: str = ""
 
 
 def due(simulation: Simulation, every: int) -> bool:
@@ -23,30 +35,47 @@ def due(simulation: Simulation, every: int) -> bool:
 def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
     """The mean of every score of the algorithm over each client's test images: rows of scores.csv.
 
+    The same over training and over test images of each style that no client has, with the names of style and part. The
+    former may show what clients were trained on, otherwise rotated or marked.
+
     A client uses its model with the shared tensors as the server last put them together, or, if the algorithm says so,
     as its own training left it. Batch norms are in evaluation mode, with the client's statistics.
     """
     rows: list[dict[str, Any]] = []
-    last: tuple[dict[str, Tensor], Tensor, dict[str, float]] = ({}, torch.zeros(0), {})
+    last: dict[tuple[str, str], tuple[dict[str, Tensor], Tensor, dict[str, float]]] = {}
     for client in range(len(simulation.population.members)):
         model = _used(simulation, client).eval()
         tensors = simulation.algorithm.personal(model).state_dict()
-        indices = dealt.all_test if simulation.algorithm.pooled else dealt.tests[client]
-        if simulation.data.views is not None or not _alike((tensors, indices), last[:2]):
-            last = (tensors, indices, _means(simulation, client, model, indices))
-        rows += [
-            {"round": simulation.round, "client": client, "score": name, "value": value}
-            for name, value in last[2].items()
-        ]
+        for asked in _asked(simulation, dealt, client):
+            key = asked.style, asked.part
+            if asked.view is not None or key not in last or not _alike((tensors, asked.indices), last[key][:2]):
+                last[key] = (tensors, asked.indices, _means(simulation, client, model, asked))
+            named = {"style": asked.style, "part": asked.part}
+            rows += [
+                {"round": simulation.round, "client": client, "score": name, "value": value, **named}
+                for name, value in last[key][2].items()
+            ]
     if simulation.cloud is not None:
         rows += _of_the_cloud(simulation, dealt.all_test)
     return rows
 
 
-def _means(simulation: Simulation, client: int, model: nn.Module, indices: Tensor) -> dict[str, float]:
+def _asked(simulation: Simulation, dealt: Partition, client: int) -> Iterator[_Asked]:
+    if simulation.algorithm.pooled:
+        yield _Asked(dealt.all_test, None)
+    else:
+        yield _Asked(dealt.tests[client], None if dealt.views is None else dealt.views[client])
+    for style, name in enumerate(dealt.styles):
+        if style not in dealt.seen:
+            view = None if dealt.style_views is None else dealt.style_views[style]
+            yield _Asked(dealt.train[style], view, name, "train")
+            yield _Asked(dealt.test[style], view, name, "test")
+
+
+def _means(simulation: Simulation, client: int, model: nn.Module, asked: _Asked) -> dict[str, float]:
     parts = [
-        simulation.algorithm.scores(model, _seen(simulation, client, i), simulation.data.labels[i])
-        for i in indices.split(BATCH)
+        simulation.algorithm.scores(model, _seen(simulation, client, asked.view, i), simulation.data.labels[i])
+        for i in asked.indices.split(BATCH)
     ]
     return {name: float(torch.cat([part[name] for part in parts]).double().mean()) for name in parts[0]}
 
@@ -67,13 +96,13 @@ def _of_the_cloud(simulation: Simulation, indices: Tensor) -> list[dict[str, Any
     return [{"round": simulation.round, "client": -1, "score": n, "value": mean} for n, mean in means.items()]
 
 
-def _seen(simulation: Simulation, client: int, indices: Tensor) -> Tensor:
-    """Images as the client sees them, the same in every round."""
+def _seen(simulation: Simulation, client: int, view: View | None, indices: Tensor) -> Tensor:
+    """Images as the client sees them, or as their style is seen, the same in every round."""
     images = as_float(simulation.data.images[indices])
-    if simulation.data.views is None:
+    if view is None:
         return images
     draw = torch.Generator().manual_seed(random_key(simulation.seed, "scored", client, int(indices[0])))
-    return simulation.data.views[client](images, draw)
+    return view(images, draw)
 
 
 def _used(simulation: Simulation, client: int) -> nn.Module:

@@ -16,6 +16,7 @@ from evaluation.data import class_counts, class_entropy, sources
 from evaluation.dual import code_map, divergences, dual_probe, swaps
 from evaluation.eavesdropped import attacks, generator_losses
 from evaluation.frechet import fid
+from evaluation.generalisation import generalisation
 from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
 from evaluation.linear import linear_probe
@@ -38,6 +39,7 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "divergences": divergences,
     "swaps": swaps,
     "curves": curves,
+    "generalisation": generalisation,
     "attacks": attacks,
     "generator-losses": generator_losses,
     "membership": membership,

@@ -28,6 +28,8 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
     """
     scores: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in run.table("scores.csv"):
+        if row.get("style"):  # one that no client has: evaluation/generalisation.py
+            continue
         scores[row["score"]][int(row["round"])].append(float(row["value"]))
     for name, by_round in scores.items():
         for setting, values in _columns(by_round):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
@@ -28,8 +29,15 @@ ALGORITHMS = sorted(algorithm_modules())
 NETWORKS = {"feddva": {"name": "dual-encoder", "width": 4}, "stargan": {"name": "stargan", "width": 4}}
 """Of the algorithms and objectives that need one of their own."""
 SMALL = {"latent": 8, "width": 8, "synthetic": 20}
-SETTINGS = {"ps-fedgan": SMALL, "full-gan": SMALL, "sda-fl": {**SMALL, "gan_epochs": 1}}
+SETTINGS = {
+    "ps-fedgan": SMALL,
+    "full-gan": SMALL,
+    "sda-fl": {**SMALL, "gan_epochs": 1},
+    "feddirt": {"layers": 1, "directions": 2},
+}
 """Of the algorithms that are made for larger machines."""
+STARTS = {"feddirt": {"theta": torch.eye(32)[:, :2].repeat(6, 1, 10, 1, 1)}}
+"""What another run has left to each client, of the algorithms that go on from one."""
 NEED_LABELS = ("naivemix", "fedmix", "sda-fl")
 """Baselines that work on labels, and so with classification alone."""
 SERVER_SHARE = 0.1
@@ -89,7 +97,8 @@ def _simulation(name: str, objective: str = "", workers: int = 1, listeners=(), 
     objective = objective or _fitting(name)
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
-    return Simulation(algorithm, _clients(algorithm), settings, 5, workers=workers, listeners=listeners)
+    options = {"workers": workers, "listeners": listeners, "start": STARTS.get(name)}
+    return Simulation(algorithm, _clients(algorithm), settings, 5, **options)
 
 
 @cache
@@ -230,8 +239,13 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path):
-    assert train(_spec(name, _fitting(name)), tmp_path / "run", "") == "ok"
-    left = {path.name for path in (tmp_path / "run").iterdir()}
+    spec, folder = _spec(name, _fitting(name)), tmp_path / "conformance"
+    if name in STARTS:
+        spec = spec.model_copy(update={"start": "conformance/start"})
+        (folder / "start").mkdir(parents=True)
+        save_file({f"clients/{key}": t for key, t in STARTS[name].items()}, folder / "start" / "model.safetensors")
+    assert train(spec, folder / name, "") == "ok"
+    left = {path.name for path in (folder / name).iterdir()}
     assert left - {"samples.npz"} == set(FILES)
     decodes = _fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan")
     assert ("samples.npz" in left) == decodes

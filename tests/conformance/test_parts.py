@@ -228,17 +228,25 @@ def eavesdropped(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def overheard(tmp_path_factory):
-    """A run of FedAvg whose first update is inverted."""
+    """A run of FedAvg whose first update is inverted, and that is scored on a style that nobody has."""
     spec = Spec(
         run="psfedgan/tiny/fedavg/overheard/3",
         scale="tiny",
         seed=3,
-        data={"dataset": "mnist", "styles": {"all": "digits-plain[::4]"}, "image_size": 8, "at_most": 2},
+        data={
+            "dataset": "mnist",
+            "styles": {"all": "digits-plain[::4]", "turned": "digits-plain[::4]"},
+            "rotations": {"turned": 90},
+            "unseen": ["turned"],
+            "image_size": 8,
+            "at_most": 2,
+        },
         network={"name": "smooth-lenet"},
         objective={"name": "classification"},
         algorithm={"name": "fedavg"},
         training={"rounds": 1, "batch_size": 2, "optimiser": {"lr": 0.1}},
         features=False,
+        score_every=1,
         inversion={"iterations": 3},
     )
     folder = tmp_path_factory.mktemp("overheard")

@@ -5,13 +5,16 @@ from unittest import mock
 import pytest
 import torch
 
+from baselines.centralized import Centralized
 from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from baselines.fedavg_server import FedAvgServer
-from common.spec import DataSettings
+from common.run_folder import RunFolder
+from common.spec import DataSettings, Spec
 from diptych import scoring
 from diptych.scoring import scores
-from diptych.training import client_data
+from diptych.training import client_data, train
+from evaluation.generalisation import generalisation
 from federation import Simulation
 from partitions import partition
 from tests.digits import objective, training
@@ -29,8 +32,9 @@ def _dealt(**settings):
     return partition(DataSettings(dataset="mnist", **data), "", seed=3)
 
 
-def _trained(kind, dealt) -> Simulation:
-    simulation = Simulation(kind(objective=objective("classification")), client_data(dealt, ""), training(rounds=1), 7)
+def _trained(kind, dealt, rounds: int = 1) -> Simulation:
+    made, asked = kind(objective=objective("classification")), training(rounds=rounds)
+    simulation = Simulation(made, client_data(dealt, ""), asked, 7)
     simulation.run()
     for name, rows in simulation.population.storage.items():
         if name.endswith("head.bias"):  # what clients keep says a class of its own to all images
@@ -81,3 +85,106 @@ def test_a_server_without_a_model_of_its_own_has_no_scores():
     dealt = _dealt()
     simulation = _trained(FedAvgServer, dealt)
     assert {row["client"] for row in scores(simulation, dealt)} == {0, 1, 2}
+
+
+# ---- styles that no client has
+
+
+def _with_an_unseen_style(**settings):
+    styles = dict.fromkeys(("0", "90"), "digits-plain[::6]")
+    return _dealt(styles=styles, rotations={"90": 90}, unseen=["90"], **settings)
+
+
+def check_unseen(kind, ask=scores) -> None:
+    """Every client's model on the same digits turned, training and test images apart, beside its own test images."""
+    dealt = _with_an_unseen_style()
+    simulation = _trained(kind, dealt, rounds=5)
+    rows = ask(simulation, dealt)
+    found = {(row["client"], row["style"], row["part"]): row["value"] for row in rows if row["client"] >= 0}
+    expected = {}
+    for client in range(3):
+        model = simulation.algorithm.personal(simulation.synchronised(client)).eval()
+        for style, part, indices in (
+            ("", "", dealt.test[0]),
+            ("90", "train", dealt.train[1]),
+            ("90", "test", dealt.test[1]),
+        ):
+            with torch.no_grad():
+                said = model.head(model.encoder(dealt.images[indices].float() / 255)).argmax(dim=1)
+            expected[client, style, part] = float((said == dealt.labels[indices]).float().mean())
+    assert found == pytest.approx(expected)
+    assert len(set(expected.values())) > 2
+
+
+@pytest.mark.parametrize("kind", [FedAvg, Ditto])
+def test_clients_are_scored_on_styles_that_nobody_has(kind):
+    check_unseen(kind)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("style not in dealt.seen", "style in dealt.seen"),
+        ("dealt.train[style]", "dealt.test[style]"),
+        ("dealt.test[style]", "dealt.train[style]"),
+    ],
+)
+def test_scores_on_other_images_are_caught(right, wrong):
+    with mutated("diptych.scoring", "_asked", right, wrong), pytest.raises(AssertionError):
+        check_unseen(Ditto)
+
+
+def test_a_pooled_client_is_tested_on_what_clients_have_and_on_what_they_have_not():
+    dealt = _with_an_unseen_style()
+    simulation = Simulation(
+        Centralized(objective=objective("classification")), client_data(dealt, "clients"), training(rounds=1), 7
+    )
+    simulation.run()
+    with mock.patch.object(scoring, "_means", wraps=scoring._means) as asked:
+        rows = scores(simulation, dealt)
+    assert [(row["client"], row["style"], row["part"]) for row in rows] == [
+        (0, "", ""),
+        (0, "90", "train"),
+        (0, "90", "test"),
+    ]
+    assert torch.equal(asked.call_args_list[0].args[3].indices, dealt.test[0])
+
+
+def test_an_unseen_style_is_seen_as_its_view_shows_it():
+    dealt = _with_an_unseen_style(views={"90": {"name": "color-inversion"}})
+    simulation = _trained(FedAvg, dealt, rounds=5)
+    plain = _with_an_unseen_style()
+    (value,) = {row["value"] for row in scores(simulation, dealt) if row["part"] == "test"}
+    model = simulation.synchronised(0).eval()
+    with torch.no_grad():
+        said = model.head(model.encoder(1 - plain.images[plain.test[1]].float() / 255)).argmax(dim=1)
+    assert value == pytest.approx(float((said == plain.labels[plain.test[1]]).float().mean()))
+
+
+def test_a_run_leaves_scores_of_unseen_styles_in_its_table(tmp_path):
+    spec = Spec(
+        run="p/c/fedavg/default/3",
+        scale="tiny",
+        seed=3,
+        data={
+            "dataset": "rotated-digits",
+            "styles": dict.fromkeys(("0", "45", "90"), "digits-plain[::6]"),
+            "rotations": {"45": 45, "90": 90},
+            "unseen": ["90"],
+            "image_size": 8,
+        },
+        network={"name": "dirt"},
+        objective={"name": "classification"},
+        algorithm={"name": "fedavg"},
+        training={"rounds": 4, "local_steps": 3, "batch_size": 16},
+        score_every=2,
+        features=False,
+    )
+    train(spec, tmp_path, "")
+    rows = RunFolder(tmp_path).table("scores.csv")
+    assert len(rows) == 2 * 2 * (1 + 2)
+    assert {(row["round"], row["style"], row["part"]) for row in rows} == {
+        (n, *of) for n in "24" for of in (("", ""), ("90", "train"), ("90", "test"))
+    }
+    found = {(r["domain"], r["protocol"], r["setting"]) for r in generalisation(RunFolder(tmp_path))}
+    assert found == {("90", p, s) for p in ("", "test-images") for s in ("", "rounds=2", "rounds=4")}

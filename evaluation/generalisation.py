@@ -1,0 +1,30 @@
+"""Clients' models on images of styles that no client has (FedINB, Tables 1-4 and Fig. 14)."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from common.run_folder import RunFolder
+from evaluation.rows import result
+
+PROTOCOLS = {"train": "", "test": "test-images"}
+"""FedINB's: on the training images once more, as the unseen style shows them (INB-09). And a sound one."""
+
+
+def generalisation(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """The accuracy on each unseen style, the mean over clients, which for most methods all have the same model.
+
+    Without a setting it is that after the last round; `rounds=<n>` is that after round n.
+    """
+    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in run.table("scores.csv"):
+        if row.get("style") and row["score"] == "accuracy":
+            found[row["style"], row["part"]][int(row["round"])].append(float(row["value"]))
+    for (style, part), by_round in found.items():
+        means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
+        means[""] = means[f"rounds={max(by_round)}"]
+        for setting, mean in means.items():
+            more = {"domain": style, "protocol": PROTOCOLS[part], "setting": setting}
+            yield result("accuracy", "fraction", mean, **more)

@@ -1,0 +1,82 @@
+"""Accuracy on styles that no client has, on a table that is small enough to average by hand."""
+
+import pytest
+
+from common.run_folder import RunFolder
+from diptych.scoring import COLUMNS
+from evaluation.curves import curves
+from evaluation.generalisation import generalisation
+from tests.evaluation.test_probe import _write_run
+from tests.mutation import mutated
+
+
+def _scored(folder) -> RunFolder:
+    """Two clients after rounds 2 and 10; on what is unseen they are 0.3 apart."""
+    run = _write_run(folder)
+    rows = []
+    for round, own in ((10, 0.9), (2, 0.8)):
+        rows += [(round, k, "accuracy", own, "", "") for k in (0, 1)]
+        for style, value in (("75", 0.4), ("90", 0.2)):
+            for part, gain in (("train", 0.1), ("test", 0.0)):
+                rows += [(round, k, "accuracy", value + gain + round / 100 + 0.3 * k, style, part) for k in (0, 1)]
+                rows += [(round, k, "loss", 7.0, style, part) for k in (0, 1)]
+    run.write_table("scores.csv", [dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS)
+    return run
+
+
+def check_generalisation(measure, folder) -> None:
+    found = {(r["domain"], r["protocol"], r["setting"]): r for r in measure(_scored(folder))}
+    assert {(r["metric"], r["unit"], r["style"]) for r in found.values()} == {("accuracy", "fraction", "all")}
+    expected = {}
+    for style, value in (("75", 0.4), ("90", 0.2)):
+        for protocol, gain in (("", 0.1), ("test-images", 0.0)):
+            expected |= {(style, protocol, f"rounds={n}"): value + gain + n / 100 + 0.15 for n in (2, 10)}
+            expected[style, protocol, ""] = expected[style, protocol, "rounds=10"]
+    assert {key: r["value"] for key, r in found.items()} == pytest.approx(expected)
+
+
+def test_generalisation(tmp_path):
+    check_generalisation(generalisation, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("max(by_round)", "min(by_round)"),
+        ("np.mean", "np.max"),
+        (' and row["score"] == "accuracy"', ""),
+        ("PROTOCOLS[part]", 'PROTOCOLS["train"]'),
+    ],
+)
+def test_a_wrong_mean_is_caught(right, wrong, tmp_path):
+    with mutated("evaluation.generalisation", "generalisation", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_generalisation(mutant, tmp_path / "run")
+
+
+def check_curves(measure, folder) -> None:
+    found = {r["setting"]: r["value"] for r in measure(_scored(folder)) if r["metric"] == "accuracy"}
+    assert found == pytest.approx(
+        {
+            "rounds=2": 0.8,
+            "rounds=10": 0.9,
+            "rounds=quarter": 0.8,
+            **dict.fromkeys(("rounds=all", "rounds=best"), 0.9),
+            "rounds=half": 0.8,
+        }
+    )
+
+
+def test_what_is_unseen_is_no_part_of_clients_curves(tmp_path):
+    check_curves(curves, tmp_path / "run")
+    with (
+        mutated("evaluation.curves", "curves", 'row.get("style")', "False") as mutant,
+        pytest.raises(AssertionError),
+    ):
+        check_curves(mutant, tmp_path / "again")
+
+
+def test_a_table_without_styles_has_none_that_are_unseen(tmp_path):
+    run = _write_run(tmp_path / "run")
+    run.write_table("scores.csv", [{"round": 1, "client": 0, "score": "accuracy", "value": 0.5}], COLUMNS[:4])
+    assert not list(generalisation(run))
+    assert [r["value"] for r in curves(run) if r["setting"] == "rounds=1" and r["metric"] == "accuracy"] == [0.5]
