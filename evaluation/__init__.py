@@ -21,6 +21,7 @@ from evaluation.grids import samples
 from evaluation.judged import judge_quality, restyling, unseen_labels
 from evaluation.linear import linear_probe
 from evaluation.privacy import inversion, membership
+from evaluation.translated import exchanged, iterations, searches, translation
 
 Record = dict[str, Any]
 
@@ -45,6 +46,9 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "membership": membership,
     "inversion": inversion,
     "transmission": transmission,
+    "translation": translation,
+    "exchanged": exchanged,
+    "iterations": iterations,
     "class-entropy": class_entropy,
     "communication": communication,
     "budget": budget,
@@ -55,6 +59,7 @@ EXTRACTS: dict[str, tuple[Callable[[RunFolder], list[Record]], list[str]]] = {
     "style-map": (style_map, ["silhouette", "client", "style", "x", "y"]),
     "code-map": (code_map, ["code", "silhouette", "client", "style", "x", "y"]),
     "class-counts": (class_counts, ["client", "style", "class", "images"]),
+    "searches": (searches, ["round", "class", "iteration", "objective"]),
 }
 """What figures are drawn from besides records: a function of a run, and the columns of what it returns."""
 

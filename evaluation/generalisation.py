@@ -13,10 +13,13 @@ PROTOCOLS = {"train": "", "test": "test-images"}
 """FedINB's: on the training images once more, as the unseen style shows them (INB-09). And a sound one."""
 
 
-def generalisation(run: RunFolder) -> Iterator[dict[str, Any]]:
+def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None = None) -> Iterator[dict[str, Any]]:
     """The accuracy on each unseen style, the mean over clients, which for most methods all have the same model.
 
-    Without a setting it is that after the last round; `rounds=<n>` is that after round n.
+    `rounds=<n>` is that after round n. Without a setting it is that after the last round, or after a share of them.
+
+    Args:
+        after: data set -> style -> the share of the rounds after which it is read, at the last round scored until then.
     """
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in run.table("scores.csv"):
@@ -24,7 +27,8 @@ def generalisation(run: RunFolder) -> Iterator[dict[str, Any]]:
             found[row["style"], row["part"]][int(row["round"])].append(float(row["value"]))
     for (style, part), by_round in found.items():
         means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
-        means[""] = means[f"rounds={max(by_round)}"]
+        share = (after or {}).get(run.spec.data.dataset, {}).get(style, 1.0)
+        means[""] = means[f"rounds={max(n for n in by_round if n <= max(by_round) * share)}"]
         for setting, mean in means.items():
             more = {"domain": style, "protocol": PROTOCOLS[part], "setting": setting}
             yield result("accuracy", "fraction", mean, **more)
