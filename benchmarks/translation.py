@@ -41,9 +41,7 @@ PARTS: dict[str, list[Callable[..., object]]] = {
 
 def simulation(images: int, layers: int, iterations: int) -> Simulation:
     """All layers, ready to run."""
-    objective = checked(
-        Autoencoder, "objective", {}, encoder=partial(INBDigits, **IMAGES), classes=CLASSES, **IMAGES
-    )
+    objective = checked(Autoencoder, "objective", {}, encoder=partial(INBDigits, **IMAGES), classes=CLASSES, **IMAGES)
     content = {"layers": layers, "iterations": iterations, "bins": images // 2, "autoencoder_epochs": 0}
     algorithm = checked(fedinb.FedINB, "algorithm", content, objective=objective)
     draw = torch.Generator().manual_seed(0)
