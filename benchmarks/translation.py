@@ -3,8 +3,8 @@
     python -m benchmarks.translation
     python -m benchmarks.translation --images 50 --layers 2 --iterations 10
 
-Five clients with so many images of each of ten classes, on images of MNIST's size that are random: what is done does not
-depend on them, save the number of trials of the line search. The auto-encoders are not trained here.
+Five clients with so many images of each of ten classes, random and of MNIST's size: what is done does not depend on
+them, save the number of trials of the line search. The auto-encoders are not trained here.
 """
 
 import argparse
