@@ -84,7 +84,7 @@ def test_training_on_an_objective_lowers_it(name):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_maps_images_to_as_many_features_as_it_says(name, channels):
-    size = 28 if name == "mcmahan-cnn" else 32
+    size = 28 if name in ("mcmahan-cnn", "inb-fmnist") else 32
     encoder = ENCODERS[name](channels=channels, image_size=size).eval()
     x = torch.rand(3, channels, size, size)
     with torch.no_grad():
