@@ -122,7 +122,7 @@ def _by_class(member: Translator, images: Tensor, labels: Tensor, layers: int) -
     member.eval()
     order = labels.argsort(stable=True)
     z = torch.cat([member.latent(*part, layers) for part in zip(images.split(1024), labels.split(1024), strict=True)])
-    return z[order].unflatten(0, (int(labels.max()) + 1, -1))
+    return z[order].unflatten(0, (member.theta.shape[1], -1))
 
 
 class Search:
