@@ -1,4 +1,4 @@
-"""Translation between domains: how far translated images are from the domain's own, and what that took (FedINB, Sec. 4).
+"""Translation between domains (FedINB, Sec. 4): how far translated images are from the domain's own, and what it took.
 
 Distances are means over all ordered pairs of domains, as published with those of a domain to itself, and over classes.
 """
@@ -94,7 +94,8 @@ def _frechet(
     extract, sha = extractor(name, run)
     references = {b: gaussian(extract(images), f"domain {b}") for b, (images, _) in real.items()}
     values = [
-        frechet_distance(gaussian(extract(images), f"{a} as {b}"), references[b]) for (a, b), (images, _) in pairs.items()
+        frechet_distance(gaussian(extract(images), f"{a} as {b}"), references[b])
+        for (a, b), (images, _) in pairs.items()
     ]
     counts = f"{len(next(iter(pairs.values()))[0])}-{control or 'translated'}:{len(next(iter(real.values()))[0])}-test"
     metric = f"fid:{name}-{sha[:8]}:{counts}"
