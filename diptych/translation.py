@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -63,9 +64,10 @@ class Translation:
         spec, file = run.spec, run.path / "model.safetensors"
         self.classes = next(iter(run.provenance["sources"].values()))["classes"]
         algorithm = build_algorithm(spec, self.classes)
-        if not file.is_file():
-            raise InputError(f"{file}: cannot be read; run the training again")
-        held = load_file(file)
+        try:
+            held = load_file(file)
+        except (OSError, SafetensorError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
         stored = {key.removeprefix("clients/"): rows for key, rows in held.items() if key.startswith("clients/")}
         population = Population(algorithm.model(), len(next(iter(stored.values()))))
         population.load(stored)
@@ -75,6 +77,7 @@ class Translation:
         if found is None:
             raise InputError(f"{run.path}: the algorithm '{spec.algorithm['name']}' does not translate images")
         self.domains, self._translate = spec.data.seen, found
+        self._shape = (spec.data.channels, spec.data.image_size, spec.data.image_size)
 
     @torch.no_grad()
     def translate(self, x: Tensor, label: Tensor, source: str, target: str) -> Tensor:
@@ -84,11 +87,14 @@ class Translation:
             label: (n,) class indices.
 
         Raises:
-            InputError: there is no such domain or class, or an image is not in [0, 1].
+            InputError: there is no such domain or class, or an image has another size or is not in [0, 1].
         """
+        if x.shape[1:] != self._shape:
+            wanted, got = (" x ".join(map(str, shape)) for shape in (self._shape, x.shape[1:]))
+            raise InputError(f"x: must be images of {wanted}, got {got}")
         if not x.numel() or not torch.isfinite(x).all() or x.min() < 0 or x.max() > 1:
             raise InputError("x: pixels must be numbers in [0, 1]")
-        if label.shape != x.shape[:1] or label.min() < 0 or label.max() >= self.classes:
+        if label.is_floating_point() or label.shape != x.shape[:1] or label.min() < 0 or label.max() >= self.classes:
             raise InputError(f"label: must be a class from 0 to {self.classes - 1} for each of {len(x)} images")
         a, b = (
             self.domains.index(choose(key, name, self.domains))

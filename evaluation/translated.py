@@ -1,4 +1,4 @@
-"""Translation between domains: how far images are from the domain's own, and what that took (FedINB, Sec. 4).
+"""Translation between domains (FedINB, Sec. 4): how far translated images are from the domain's own, and what it took.
 
 Distances are means over all ordered pairs of domains, as published with those of a domain to itself, and over classes.
 """

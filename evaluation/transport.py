@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import ot
-from scipy.special import logsumexp
 
 EPSILON, ITERATIONS, STILL, CHUNK, LEAST = 1e-4, 100, 0.1, 500, 1e-8
 """Of FedINB's code: regularisation, iterations at most, the sum of the changes of u that ends them, images that are
@@ -59,9 +58,15 @@ def _chunk(cost: np.ndarray) -> Cost:
     for _ in range(ITERATIONS):
         iterations += 1
         before = u
-        u = EPSILON * (mu - logsumexp((v - cost) / EPSILON, axis=1, keepdims=True))
-        v = EPSILON * (nu - logsumexp((u - cost) / EPSILON, axis=0, keepdims=True))
+        u = EPSILON * (mu - _logsumexp((v - cost) / EPSILON, axis=1))
+        v = EPSILON * (nu - _logsumexp((u - cost) / EPSILON, axis=0))
         if np.abs(u - before).sum() < STILL:
             break
     plan = np.exp((u + v - cost) / EPSILON)
     return Cost(float((plan * cost).sum()), iterations, float(np.abs(plan.sum(axis=1) - 1 / n).sum()))
+
+
+def _logsumexp(x: np.ndarray, axis: int) -> np.ndarray:
+    """With the axis kept; several times as fast as SciPy's, which guards against infinities that are not here."""
+    top = x.max(axis=axis, keepdims=True)
+    return top + np.log(np.exp(x - top).sum(axis=axis, keepdims=True))

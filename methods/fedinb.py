@@ -61,11 +61,9 @@ class FedINB(Algorithm):
 
     def model(self) -> Translator:
         """The auto-encoder, and the layers."""
-        parts, o = self.objective.model(), self.objective
-        dimensions = parts.encoder.features
-        return Translator(
-            parts.encoder, parts.decoder, dimensions, o.classes, self.layers, self.directions, self.map_bins
-        )
+        parts: Any = self.objective.model()
+        sizes = parts.encoder.features, self.objective.classes, self.layers, self.directions, self.map_bins
+        return Translator(parts.encoder, parts.decoder, *sizes)
 
     def prologue(self) -> list[Phase]:
         """The auto-encoders (Sec. 2.5)."""
@@ -122,7 +120,7 @@ def _by_class(member: Translator, images: Tensor, labels: Tensor, layers: int) -
     member.eval()
     order = labels.argsort(stable=True)
     z = torch.cat([member.latent(*part, layers) for part in zip(images.split(1024), labels.split(1024), strict=True)])
-    return z[order].unflatten(0, (int(labels.max()) + 1, -1))
+    return z[order].unflatten(0, (member.theta.shape[1], -1))
 
 
 class Search:

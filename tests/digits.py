@@ -7,18 +7,20 @@ import torch
 
 from common.spec import DataSettings, OptimiserSettings, TrainingSettings
 from federation import Algorithm, ClientData, Simulation
-from networks import Conv3, StarGANFeatures
+from networks import Conv3, INBDigits, StarGANFeatures
 from objectives import OBJECTIVES, Objective
 from objectives.augmentation import AugmentationSettings
 from partitions import Partition, partition
 
+NETWORKS = {"stargan": partial(StarGANFeatures, width=4), "autoencoder": INBDigits}
+"""Of the objectives that need one of their own."""
 STYLES = {"mnist": "digits-plain[0::9]", "svhn": "digits-photo[1::9]", "usps": "digits-bold[2::9]"}
 
 
 @cache
-def dealt(clients_per_style: int = 1, server_share: float = 0.0) -> Partition:
+def dealt(clients_per_style: int = 1, **settings: Any) -> Partition:
     """Three styles of 200 digits each, at 8 pixels."""
-    settings = {"image_size": 8, "clients_per_style": clients_per_style, "server_share": server_share}
+    settings = {"image_size": 8, "clients_per_style": clients_per_style, **settings}
     return partition(DataSettings(dataset="digit", styles=STYLES, **settings), "", seed=3)
 
 
@@ -32,11 +34,11 @@ def objective(name: str, **settings: Any) -> Objective:
         settings = {"latent": 8, "width": 8, **settings}
     elif name == "stargan":
         settings = {"domains": len(STYLES), "width": 4, "blocks": 1, "discriminator_steps": 1, **settings}
-    elif name != "classification":
+    elif name not in ("classification", "autoencoder"):
         settings = {"augmentation": AugmentationSettings(crop=0.5, hue=0.0), "hidden": 16, "out": 8, **settings}
     images = {"channels": 3, "image_size": 8}
-    network = StarGANFeatures if name == "stargan" else Conv3
-    return OBJECTIVES[name](encoder=partial(network, **images, width=4), classes=10, **images, **settings)
+    encoder = NETWORKS.get(name, partial(Conv3, width=4))
+    return OBJECTIVES[name](encoder=partial(encoder, **images), classes=10, **images, **settings)
 
 
 def training(**settings: Any) -> TrainingSettings:

@@ -18,29 +18,41 @@ from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.extraction import features
 from diptych.training import client_data, train
-from federation import Algorithm, ClientData, Simulation, nothing
+from federation import Algorithm, Simulation, nothing
 from federation.channel import Message
 from federation.checkpoint import resume, save
 from federation.names import selected
 from objectives import OBJECTIVES
+from partitions import Partition
 from tests.digits import STYLES, dealt, same
 
 ALGORITHMS = sorted(algorithm_modules())
-NETWORKS = {"feddva": {"name": "dual-encoder", "width": 4}, "stargan": {"name": "stargan", "width": 4}}
+NETWORKS = {
+    "feddva": {"name": "dual-encoder", "width": 4},
+    "stargan": {"name": "stargan", "width": 4},
+    "autoencoder": {"name": "inb-mnist"},
+}
 """Of the algorithms and objectives that need one of their own."""
 SMALL = {"latent": 8, "width": 8, "synthetic": 20}
 SETTINGS = {
     "ps-fedgan": SMALL,
     "full-gan": SMALL,
     "sda-fl": {**SMALL, "gan_epochs": 1},
+    "fedinb": {"layers": 2, "directions": 2, "iterations": 10, "map_bins": 8, "autoencoder_epochs": 1},
     "feddirt": {"layers": 1, "directions": 2},
 }
 """Of the algorithms that are made for larger machines."""
 STARTS = {"feddirt": {"theta": torch.eye(32)[:, :2].repeat(6, 1, 10, 1, 1)}}
 """What another run has left to each client, of the algorithms that go on from one."""
+EVERYBODYS = {"clients_per_style": 2, "server_share": 0.1}
+DATA = {"fedinb": {"clients_per_style": 1, "per_class": 8, "server_share": 0.0}}
+"""How images are dealt, and what is otherwise for those that need as many images of each class at each client."""
 NEED_LABELS = ("naivemix", "fedmix", "sda-fl")
 """Baselines that work on labels, and so with classification alone."""
-SERVER_SHARE = 0.1
+
+
+def _dealt(name: str) -> Partition:
+    return dealt(**(EVERYBODYS | DATA.get(name, {})))
 
 
 def _spec(name: str, objective: str = "simclr", **training) -> Spec:
@@ -59,8 +71,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
             "dataset": "digit",
             "styles": STYLES,
             "image_size": 8,
-            "clients_per_style": 2,
-            "server_share": SERVER_SHARE,
+            **(EVERYBODYS | DATA.get(name, {})),
         },
         network=NETWORKS.get(name) or NETWORKS.get(objective, {"name": "conv3", "width": 4}),
         objective={"name": objective, **settings.get(objective, {})},
@@ -89,16 +100,12 @@ def _fitting(name: str) -> str:
     raise AssertionError(f"{name} works with no objective")
 
 
-def _clients(algorithm: Algorithm) -> ClientData:
-    return client_data(dealt(2, server_share=SERVER_SHARE), algorithm.pooled)
-
-
 def _simulation(name: str, objective: str = "", workers: int = 1, listeners=(), **training) -> Simulation:
     objective = objective or _fitting(name)
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
     options = {"workers": workers, "listeners": listeners, "start": STARTS.get(name)}
-    return Simulation(algorithm, _clients(algorithm), settings, 5, **options)
+    return Simulation(algorithm, client_data(_dealt(name), algorithm.pooled), settings, 5, **options)
 
 
 @cache
@@ -119,7 +126,8 @@ def test_it_trains(name, objective):
     moved = [key for key, rows in simulation.population.storage.items() if key in start and (rows != start[key]).any()]
     assert moved, "no parameter has moved"
     assert all(rows.isfinite().all() for rows in simulation.population.storage.values())
-    assert {row["round"] for row in simulation.history if row["stage"] == "round"} == {1, 2}
+    rows = simulation.notes or [row for row in simulation.history if row["stage"] == "round"]
+    assert {row["round"] for row in rows} == {1, 2}
     assert simulation.done == simulation.total, "progress counts other steps than those taken"
 
 
@@ -150,6 +158,7 @@ def test_stopping_and_going_on_changes_nothing(name, tmp_path):
     whole.run()
     assert same(resumed.population.storage, whole.population.storage)
     assert resumed.history == whole.history
+    assert resumed.notes == whole.notes
     assert resumed.channel.traffic == whole.channel.traffic
 
 
@@ -168,9 +177,10 @@ def test_only_what_it_declares_crosses_and_every_byte_counts(name):
     published = {key for key in crossed if key.startswith("published.")}
     publishes = [p for phase in simulation.algorithm.phases() for p in (phase, *phase.updates) if p.publish is not None]
     assert bool(published) == bool(publishes)
-    assert crossed - told - published <= declared
+    said = crossed - told - published - declared
+    assert bool(said) == simulation.converses, "only a conversation has words of its own"
     alone = simulation.algorithm.pooled or simulation.algorithm.shared is nothing
-    assert bool(crossed) == bool(told or published or not alone)
+    assert bool(crossed) == bool(told or published or said or not alone)
     for direction, copies in (("up", lambda m: 1), ("down", lambda m: len(m.clients))):  # all get the same going down
         sent = sum(copies(m) * t.nbytes for m in heard if m.direction == direction for t in m.tensors.values())
         assert simulation.channel.total(direction) == sent
@@ -198,12 +208,13 @@ def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
     algorithm = _built(name, _fitting(name))
     if algorithm.pooled:
         return
-    simulation = _simulation(name, participation=0.34)
+    everyone = range(len(_dealt(name).clients))
+    simulation = _simulation(name, participation=2.01 / len(everyone))
     before: dict[str, torch.Tensor] = {}
 
     def watch(simulation: Simulation) -> None:
         if simulation.round > 0:
-            absent = [k for k in range(6) if k not in simulation.schedule[simulation.round - 1]]
+            absent = [k for k in everyone if k not in simulation.schedule[simulation.round - 1]]
             for key, rows in simulation.population.storage.items():
                 assert torch.equal(rows[absent], before[key][absent]), f"{key} of an absent client has changed"
         before.update({key: rows.clone() for key, rows in simulation.population.storage.items()})
@@ -221,20 +232,20 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     alone = simulation.algorithm.shared is nothing and not simulation.algorithm.pooled
     if alone and not hasattr(simulation.algorithm.general(simulation.template), "encoder"):
         pytest.skip("no client has an encoder")
-    once, again = (
-        features(simulation, dealt(2, server_share=SERVER_SHARE)),
-        features(simulation, dealt(2, server_share=SERVER_SHARE)),
-    )
+    once, again = (features(simulation, _dealt(name)) for _ in range(2))
     assert once.keys() == again.keys()
     assert all(np.array_equal(once[key], again[key]) for key in once)
     for style in STYLES:
         images = len(once[f"labels/{style}/test"])
         for which in ("initial",) if alone else ("initial", "shared"):
-            assert once[f"{which}/{style}/test/features"].shape == (images, 16)
+            assert once[f"{which}/{style}/test/features"].shape == (
+                images,
+                simulation.algorithm.objective.encoder().features,
+            )
             assert np.isfinite(once[f"{which}/{style}/test/features"]).all()
     assert alone == (not any(key.startswith("shared/") for key in once))
     clients = {key.split("/")[1] for key in once if key.startswith("client/")}
-    assert len(clients) == (0 if simulation.algorithm.pooled else 6)
+    assert len(clients) == (0 if simulation.algorithm.pooled else len(simulation.population.members))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -246,9 +257,10 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
         save_file({f"clients/{key}": t for key, t in STARTS[name].items()}, folder / "start" / "model.safetensors")
     assert train(spec, folder / name, "") == "ok"
     left = {path.name for path in (folder / name).iterdir()}
-    assert left - {"samples.npz"} == set(FILES)
-    decodes = _fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan")
-    assert ("samples.npz" in left) == decodes
+    made, noted = {"samples.npz"} & left, {"notes.csv"} & left
+    assert left - made - noted == set(FILES)
+    assert bool(made) == (_fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan", "fedinb"))
+    assert bool(noted) == (algorithm_class(name).converse is not Algorithm.converse)
 
 
 # ---- how it is written

@@ -84,7 +84,7 @@ def test_training_on_an_objective_lowers_it(name):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_encoder_maps_images_to_as_many_features_as_it_says(name, channels):
-    size = 28 if name == "mcmahan-cnn" else 32
+    size = 28 if name in ("mcmahan-cnn", "inb-fmnist") else 32
     encoder = ENCODERS[name](channels=channels, image_size=size).eval()
     x = torch.rand(3, channels, size, size)
     with torch.no_grad():
@@ -254,16 +254,47 @@ def overheard(tmp_path_factory):
     return RunFolder(folder)
 
 
+@pytest.fixture(scope="module")
+def translating(tmp_path_factory):
+    """A run of FedINB, with what its translators did before the first layer, and a judge."""
+    spec = Spec(
+        run="fedinb/tiny/fedinb/default/3",
+        scale="tiny",
+        seed=3,
+        data={
+            "dataset": "rotated-digits",
+            "styles": dict.fromkeys(("0", "30"), "digits-plain"),
+            "rotations": {"30": 30},
+            "per_class": 20,
+            "image_size": 8,
+            "channels": 1,
+        },
+        network={"name": "inb-mnist"},
+        objective={"name": "autoencoder"},
+        algorithm={"name": "fedinb", "layers": 1, "directions": 2, "iterations": 3, "autoencoder_epochs": 1},
+        training={"rounds": 1, "batch_size": 16},
+        snapshots=[0],
+        samples={"images": 100},
+    )
+    folder = tmp_path_factory.mktemp("translating")
+    train(spec, folder, "")
+    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")
+    return RunFolder(folder, folder / "judge.safetensors")
+
+
+RUNS = ["run", "generative", "dual", "eavesdropped", "overheard", "translating"]
+
+
 def _settings(name: str) -> dict[str, Any]:
-    if name == "fid":
+    if name in ("fid", "translation"):
         return {"extractors": ["domain-classifier"]}
     return {"epochs": 3} if name.endswith("probe") or name == "disentanglement" else {}
 
 
-def test_every_evaluation_measures_something(run, generative, dual, eavesdropped, overheard):
+def test_every_evaluation_measures_something(request):
     for name in EVALUATIONS:
         if name != "identity-probe":  # of CelebA alone; tests/evaluation/test_codes.py
-            runs = _fit_for(name, run, generative, dual, eavesdropped, overheard)
+            runs = _fit_for(name, *map(request.getfixturevalue, RUNS))
             assert any(list(EVALUATIONS[name](r, **_settings(name))) for r in runs), name
 
 
@@ -272,7 +303,7 @@ def _fit_for(name: str, *runs: RunFolder) -> list[RunFolder]:
     return list(runs[:1] if name == "linear-probe" else runs)
 
 
-@pytest.mark.parametrize("which", ["run", "generative", "dual", "eavesdropped", "overheard"])
+@pytest.mark.parametrize("which", RUNS)
 @pytest.mark.parametrize("name", EVALUATIONS)
 def test_an_evaluation_gives_records(name, which, request):
     run = request.getfixturevalue(which)
@@ -307,8 +338,8 @@ def test_an_evaluation_takes_the_least_that_a_program_outside_leaves(name, tmp_p
 
 
 @pytest.mark.parametrize("name", EXTRACTS)
-def test_an_extract_gives_rows_with_its_columns(name, run, dual):
+def test_an_extract_gives_rows_with_its_columns(name, request):
     extract, columns = EXTRACTS[name]
-    rows = extract(dual if name == "code-map" else run)
+    rows = extract(request.getfixturevalue({"code-map": "dual", "searches": "translating"}.get(name, "run")))
     assert rows
     assert all(set(row) == set(columns) for row in rows)

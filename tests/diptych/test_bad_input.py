@@ -84,6 +84,27 @@ WRONG_SPECS: list[tuple[str, Any, list[str]]] = [
     ("network", {"name": "dual-encoder", "latent": 0}, ["network.latent", "greater than 0", "0"]),
     ("network", {"name": "dual-encoder", "width": 0}, ["network.width", "greater than 0"]),
     ("score_every", -1, ["score_every", "greater than or equal to 0"]),
+    ("objective", {"name": "autoencoder"}, ["network.name", "needs a network with a decoder", "inb-mnist"]),
+    ("algorithm", {"name": "fedinb"}, ["FedINB cannot be used with objective 'simclr'"]),
+    ("algorithm", {"name": "feddirt", "layers": 0}, ["algorithm.layers", "greater than 0", "0"]),
+    ("network", {"name": "inb-mnist", "width": 4}, ["network.width: unknown key"]),
+    ("network", {"name": "inb-fmnist"}, ["data.image_size", "network 'inb-fmnist' needs 28", "8"]),
+]
+TRANSLATING = {
+    "network": {"name": "inb-mnist"},
+    "objective": {"name": "autoencoder"},
+    "algorithm": {"name": "fedinb", "layers": 1, "directions": 2, "iterations": 2, "autoencoder_epochs": 1},
+    "data": GOOD["data"] | {"per_class": 8},
+}
+WRONG_TRANSLATIONS: list[tuple[str, Any, list[str]]] = [
+    ("algorithm.directions", 33, ["algorithm.directions", "there are 32 dimensions", "33"]),
+    ("algorithm.bins", 0, ["algorithm.bins", "greater than or equal to 1", "0"]),
+    ("data.styles", {"mnist": STYLES["mnist"]}, ["translation needs two domains", "got 1"]),
+    ("data.per_class", None, ["data.per_class", "as many images of each class at each client"]),
+    ("data.per_class", 1, ["data.per_class", "two or more", "got between 1 and 1"]),
+    ("data.classes_per_client", 0.5, ["data.per_class", "got between 0 and 8"]),
+    ("data.image_size", 10, ["data.image_size", "network 'inb-mnist' needs a multiple of 4", "10"]),
+    ("training.rounds", 2, ["training.rounds", "there are 1 layers (algorithm.layers)"]),
 ]
 
 
@@ -98,8 +119,8 @@ def _complains(capsys: pytest.CaptureFixture[str], arguments: list[str], words: 
         assert word in lines[0]
 
 
-def _with(key: str, value: Any) -> dict[str, Any]:
-    spec = copy.deepcopy(GOOD)
+def _with(key: str, value: Any, good: dict[str, Any] = GOOD) -> dict[str, Any]:
+    spec = copy.deepcopy(good)
     place = spec
     *path, last = key.split(".")
     for part in path:
@@ -138,6 +159,15 @@ def test_a_wrong_specification(key, value, words, spec, tmp_path, capsys):
     _complains(capsys, command, words)
     assert _nothing_left(tmp_path / "run")
     assert _nothing_left(tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"), WRONG_TRANSLATIONS, ids=[f"{k}={v}" for k, v, _ in WRONG_TRANSLATIONS]
+)
+def test_a_wrong_translation(key, value, words, spec, tmp_path, capsys):
+    wrong = _with(key, value, GOOD | TRANSLATING)
+    _complains(capsys, ["train", spec(wrong), "--out", str(tmp_path / "run")], words)
+    assert _nothing_left(tmp_path / "run")
 
 
 def test_a_method_on_an_objective_that_it_cannot_use(spec, tmp_path, capsys):

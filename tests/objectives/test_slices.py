@@ -1,130 +1,125 @@
-"""What FedINB is made of, against autograd, POT and definitions."""
+"""Slices, their histograms and the gradient that clients take (Remark 1), against autograd, NumPy and POT."""
 
 import numpy as np
 import ot
 import pytest
 import torch
 
-from objectives import monotone, slices, stiefel
+from objectives import slices
+from tests.mutation import mutated
 
 
-def _case(domains=3, classes=2, n=17, d=6, k=4, seed=0):
-    draw = torch.Generator().manual_seed(seed)
+def _case(domains=3, classes=2, n=17, d=6, k=4):
+    """Samples (domains, classes, n, d) of domains that lie apart, and any directions."""
+    draw = torch.Generator().manual_seed(0)
     x = torch.randn(domains, classes, n, d, generator=draw, dtype=torch.float64)
     x += torch.randn(domains, classes, 1, d, generator=draw, dtype=torch.float64)
-    return x, stiefel.random(classes, d, k, draw)
+    return x, torch.linalg.qr(torch.randn(classes, d, k, generator=draw, dtype=torch.float64)).Q
 
 
-def _ordered(x, theta):
-    return slices.slices(x, theta).sort(dim=-1).values
-
-
-def _by_autograd(x, theta, detach: bool, bins: int | None = None):
+def _by_autograd(x, theta, *, constant: bool, bins: int | None = None):
+    """Gradient of the loss over all domains by theta, and the barycenter; all of it spelled out."""
     theta = theta.clone().requires_grad_()
-    ordered = _ordered(x, theta)
+    ordered = torch.einsum("mcnd,cdk->mckn", x, theta).sort(dim=-1).values
     if bins is None:
         centre = ordered.mean(dim=0)
     else:
-        centre = slices.pseudo_samples(slices.histogram(ordered, bins).mean(dim=0), x.shape[2])
-    total = slices.loss(ordered, centre.detach() if detach else centre).sum()
-    return torch.autograd.grad(total, theta)[0], (centre.detach())
+        q = torch.linspace(0, 1, bins + 1, dtype=torch.float64)
+        edges = torch.quantile(ordered, q, dim=-1).movedim(0, -1).mean(dim=0)
+        centre = torch.quantile(edges, torch.linspace(0, 1, x.shape[2], dtype=torch.float64), dim=-1).movedim(0, -1)
+    against = centre.detach() if constant else centre
+    total = -(ordered - against).square().mean(dim=(-1, -2)).sum()
+    return torch.autograd.grad(total, theta)[0], centre.detach()
 
 
-def test_remark_1_a_constant_barycenter_gives_the_same_gradient():
+def check_gradient(gradient, bins: int | None = None) -> None:
     x, theta = _case()
-    constant, centre = _by_autograd(x, theta, detach=True)
-    torch.testing.assert_close(constant, _by_autograd(x, theta, detach=False)[0])
-    torch.testing.assert_close(constant, slices.gradient(x, theta, centre).sum(dim=0))
+    constant, centre = _by_autograd(x, theta, constant=True, bins=bins)
+    torch.testing.assert_close(gradient(x, slices.sorted_slices(x, theta), centre).sum(dim=0), constant)
 
 
-def test_and_does_not_for_histograms():
+def test_remark_1_a_constant_barycenter_gives_the_gradient_of_all_data_together():
     x, theta = _case()
-    constant, centre = _by_autograd(x, theta, detach=True, bins=4)
-    assert (constant - _by_autograd(x, theta, detach=False, bins=4)[0]).abs().max() > 1e-3
-    torch.testing.assert_close(constant, slices.gradient(x, theta, centre).sum(dim=0))
+    constant, _ = _by_autograd(x, theta, constant=True)
+    torch.testing.assert_close(constant, _by_autograd(x, theta, constant=False)[0])
+    check_gradient(slices.gradient)
 
 
-def test_histograms_are_quantiles():
-    ordered = torch.randn(2, 3, 50, dtype=torch.float64).sort(dim=-1).values
-    edges = slices.histogram(ordered, 8)
-    expected = np.quantile(ordered.numpy(), np.linspace(0, 1, 9), axis=-1)
-    np.testing.assert_allclose(edges.numpy(), np.moveaxis(expected, 0, -1))
-    assert torch.equal(edges[..., [0, -1]], ordered[..., [0, -1]])
+def test_for_histograms_it_does_not_and_it_is_held_constant():
+    x, theta = _case()
+    constant, _ = _by_autograd(x, theta, constant=True, bins=4)
+    assert (constant - _by_autograd(x, theta, constant=False, bins=4)[0]).abs().max() > 1e-3
+    check_gradient(slices.gradient, bins=4)
 
 
-def test_with_a_bin_between_any_two_samples_nothing_is_lost():
-    ordered = torch.randn(2, 3, 50, dtype=torch.float64).sort(dim=-1).values
-    torch.testing.assert_close(slices.pseudo_samples(slices.histogram(ordered, 49), 50), ordered)
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("ordered.values - barycenter", "ordered.values"),
+        ("scatter_(-1, ordered.order,", "copy_("),
+        ("-2 /", "2 /"),
+        ("(n * directions)", "n"),
+    ],
+)
+def test_another_gradient_is_caught(right, wrong):
+    with mutated("objectives.slices", "gradient", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_gradient(mutant)
+
+
+def test_each_domain_has_its_own_part_of_the_gradient():
+    """What a client sends is of its own loss, with the barycenter that it was told."""
+    x, theta = _case()
+    ordered = slices.sorted_slices(x, theta)
+    centre = ordered.values.mean(dim=0)
+    parts = slices.gradient(x, ordered, centre)
+    for m in range(3):
+        at = theta.clone().requires_grad_()
+        own = slices.sorted_slices(x[m : m + 1], at).values
+        torch.testing.assert_close(parts[m], torch.autograd.grad(slices.loss(own, centre).sum(), at)[0])
 
 
 def test_the_loss_is_the_distance_to_the_barycenter():
     """-1/K sum_k W2^2 to the barycenter, by POT's."""
-    x, theta = _case(classes=1)
-    ordered = _ordered(x, theta)
-    centre = ordered.mean(dim=0)
-    for m in range(3):
-        by_pot = np.mean([ot.wasserstein_1d(ordered[m, 0, k].numpy(), centre[0, k].numpy(), p=2) for k in range(4)])
-        assert -slices.loss(ordered, centre)[m, 0].item() == pytest.approx(by_pot)
-
-
-# ---- the manifold
-
-
-def test_directions_start_orthonormal():
-    theta = stiefel.random(3, 9, 4, torch.Generator().manual_seed(1))
-    torch.testing.assert_close(theta.mT @ theta, torch.eye(4, dtype=torch.float64).expand(3, 4, 4))
-
-
-def test_a_step_stays_on_the_manifold_and_is_the_full_cayley_transform():
     x, theta = _case()
-    g = _by_autograd(x, theta, detach=True)[0]
-    tau = torch.tensor([0.3, 7.0], dtype=torch.float64)
-    moved = stiefel.cayley(theta, g, tau)
-    torch.testing.assert_close(moved.mT @ moved, torch.eye(4, dtype=torch.float64).expand(2, 4, 4))
-    a = g @ theta.mT - theta @ g.mT
-    eye, half = torch.eye(6, dtype=torch.float64), tau[:, None, None] / 2
-    torch.testing.assert_close(moved, torch.linalg.solve(eye + half * a, (eye - half * a) @ theta))
+    z = (x @ theta).numpy()
+    ordered = slices.sorted_slices(x, theta).values
+    centre = np.sort(z, axis=2).mean(axis=0)
+    losses = slices.loss(ordered, ordered.mean(dim=0))
+    for m, c in np.ndindex(3, 2):
+        by_pot = ot.wasserstein_1d(z[m, c], centre[c], p=2)  # of each column
+        assert -losses[m, c].item() == pytest.approx(np.mean(by_pot))
 
 
-def test_slope_is_the_derivative_along_the_step():
-    x, theta = _case()
-    g, centre = _by_autograd(x, theta, detach=True)
-    small = torch.full((2,), 1e-6, dtype=torch.float64)
-
-    def value(at):
-        return slices.loss(_ordered(x, at), centre).sum(dim=0)
-
-    ahead, behind = (value(stiefel.cayley(theta, g, step)) for step in (small, -small))
-    torch.testing.assert_close((ahead - behind) / 2e-6, stiefel.slope(theta, g), rtol=1e-4, atol=1e-7)
+# ---- histograms
 
 
-# ---- maps on a line
+def check_quantiles(histogram) -> None:
+    ordered = torch.randn(2, 3, 50, dtype=torch.float64).sort(dim=-1).values
+    for bins in (1, 8, 49, 120):
+        expected = np.quantile(ordered.numpy(), np.linspace(0, 1, bins + 1), axis=-1)
+        np.testing.assert_allclose(histogram(ordered, bins).numpy(), np.moveaxis(expected, 0, -1))
 
 
-def test_the_barycenter_is_pots():
-    """Of Gaussians: mean of the means, mean of the deviations; POT's barycenter of large samples on a grid agrees."""
-    draw = torch.Generator().manual_seed(2)
-    means, deviations = torch.tensor([-2.0, 0.0, 5.0]).double(), torch.tensor([0.5, 1.0, 3.0]).double()
-    z = means[:, None] + deviations[:, None] * torch.randn(3, 4000, generator=draw, dtype=torch.float64)
-    centre = monotone.barycenter(monotone.estimated(z))
-    p = torch.linspace(0.05, 0.95, 19, dtype=torch.float64)
-    expected = np.mean([np.quantile(row, p) for row in z.numpy()], axis=0)
-    np.testing.assert_allclose(centre.inverse(p).numpy(), expected, atol=0.08)
-    free = ot.lp.free_support_barycenter(
-        [z[m, :200, None].numpy() for m in range(3)], [ot.unif(200)] * 3, np.linspace(-5, 9, 200)[:, None]
-    )
-    ours = centre.inverse((torch.arange(200, dtype=torch.float64) + 0.5) / 200).numpy()
-    assert ot.wasserstein_1d(np.sort(free[:, 0]), ours, p=2) < 0.1
+def test_edges_are_quantiles():
+    check_quantiles(slices.histogram)
 
 
-def test_maps_are_increasing_and_invertible():
-    draw = torch.Generator().manual_seed(3)
-    z = torch.cat([torch.randn(2, 3, 300, generator=draw), 4 + torch.randn(2, 3, 200, generator=draw)], dim=-1).double()
-    domains = monotone.estimated(z)
-    centre = monotone.barycenter(domains)
-    inside = z.sort(dim=-1).values[..., 25:-25]
-    there = centre.inverse(domains(inside))
-    assert (there.diff(dim=-1) >= 0).all()
-    torch.testing.assert_close(domains.inverse(centre(there)), inside, rtol=0, atol=1e-3)
-    of_each = there.flatten(0, 1)
-    assert (of_each.mean(-1).reshape(2, 3).std(dim=0) < 0.05).all(), "both domains come to the same place"
+@pytest.mark.parametrize("wrong", ["_resampled(ordered, bins)", "_resampled(ordered.mean(0, keepdim=True), bins + 1)"])
+def test_other_edges_are_caught(wrong):
+    with (
+        mutated("objectives.slices", "histogram", "_resampled(ordered, bins + 1)", wrong) as mutant,
+        pytest.raises(AssertionError),
+    ):
+        check_quantiles(mutant)
+
+
+def test_with_a_bin_between_any_two_samples_nothing_is_lost():
+    ordered = torch.randn(2, 3, 50, dtype=torch.float64).sort(dim=-1).values
+    torch.testing.assert_close(slices.histogram(ordered, 49), ordered)
+    torch.testing.assert_close(slices.pseudo_samples(ordered, 50), ordered)
+
+
+def test_pseudo_samples_are_evenly_spaced_points_of_the_inverse():
+    edges = torch.tensor([[0.0, 1.0, 5.0]], dtype=torch.float64)
+    found = slices.pseudo_samples(edges, 5)
+    np.testing.assert_allclose(found.numpy(), [[0.0, 0.5, 1.0, 3.0, 5.0]])

@@ -1,0 +1,214 @@
+"""Translation by runs that are finished: the same images as the simulation made, from what it has left."""
+
+import numpy as np
+import pytest
+import torch
+
+from common.errors import InputError
+from common.run_folder import RunFolder
+from common.spec import SampleSettings, Spec
+from diptych.assembly import build_algorithm
+from diptych.training import client_data, train
+from diptych.translation import Translation, translations, translator
+from federation import Simulation
+from partitions import partition
+from partitions.rotations import rotated
+
+ANGLES = {"0": 0, "30": 30, "60": 60}
+STARGAN = {
+    "network": {"name": "stargan", "width": 4},
+    "objective": {"name": "stargan", "domains": 3, "width": 4, "blocks": 1, "discriminator_steps": 1},
+    "training": {"local_steps": 2},
+}
+RUNS = {
+    "auto-encoder": {"network": {"name": "inb-mnist"}},
+    "pixels": {"network": {"name": "pixels"}, "samples": {"images": 50}},
+    "histograms": {"network": {"name": "pixels"}, "algorithm": {"bins": 6}},
+    "stargan": STARGAN | {"algorithm": {"name": "fedavg"}},
+    "centralised stargan": STARGAN | {"algorithm": {"name": "centralized"}},
+}
+FEDINB = {"name": "fedinb", "layers": 2, "directions": 3, "iterations": 4, "map_bins": 8, "autoencoder_epochs": 2}
+
+
+def _spec(which: str) -> Spec:
+    own = RUNS[which]
+    algorithm = own.get("algorithm", {})
+    return Spec(
+        run=f"fedinb/tiny/{which}/default/3",
+        scale="tiny",
+        seed=3,
+        data={
+            "dataset": "rotated-digits",
+            "styles": dict.fromkeys(ANGLES, "digits-plain"),
+            "rotations": {style: angle for style, angle in ANGLES.items() if angle},
+            "per_class": 10,
+            "image_size": 8,
+            "channels": 1,
+        },
+        network=own["network"],
+        objective=own.get("objective", {"name": "autoencoder"}),
+        algorithm=algorithm if "name" in algorithm else FEDINB | algorithm,
+        training={"rounds": 2, "batch_size": 16, "optimiser": {"name": "adam", "lr": 1e-4}, **own.get("training", {})},
+        snapshots=[0],
+        samples=own.get("samples", {"images": 2000}),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Trains a run, once."""
+    trained = {}
+
+    def of(which: str):
+        if which not in trained:
+            trained[which] = tmp_path_factory.mktemp("run")
+            assert train(_spec(which), trained[which], "") == "ok"
+        return trained[which]
+
+    return of
+
+
+def _images(part: str = "test") -> tuple[torch.Tensor, torch.Tensor]:
+    """40 of the first domain, and their labels."""
+    dealt = partition(_spec("pixels").data, "", 3)
+    rows = getattr(dealt, part)[0][:40]
+    return dealt.images[rows].float() / 255, dealt.labels[rows]
+
+
+def _by_models(simulation: Simulation):
+    """From the models themselves: two clients' translators, or the generator that all share."""
+    members = [simulation.synchronised(k).eval() for k in range(len(simulation.population.members))]
+    if hasattr(members[0], "latent"):
+        return lambda x, y, a, b: members[b].images(members[a].latent(x, y), y)
+    objective = simulation.algorithm.objective
+    return lambda x, y, a, b: objective.translate(members[0], x, torch.full_like(y, a), torch.full_like(y, b))
+
+
+@pytest.mark.parametrize("which", RUNS)
+def test_what_was_saved_translates_as_the_simulation_does(which, folder):
+    spec, (x, y) = _spec(which), _images()
+    dealt = partition(spec.data, "", spec.seed)
+    algorithm = build_algorithm(spec, dealt.classes)
+    simulation = Simulation(algorithm, client_data(dealt, algorithm.pooled), spec.training, spec.seed)
+    simulation.run()
+    before = _by_models(simulation)
+    saved = Translation(folder(which))
+    assert saved.domains == tuple(ANGLES)
+    for a, source in enumerate(ANGLES):
+        for b, target in enumerate(ANGLES):
+            found = saved.translate(x, y, source, target)
+            with torch.no_grad():
+                assert torch.equal(found, before(x, y, a, b))
+                assert torch.equal(found, translator(simulation)(x, y, a, b))
+            assert found.shape == x.shape
+            assert 0 <= found.min() <= found.max() <= 1
+
+
+@pytest.mark.parametrize("which", RUNS)
+def test_the_run_leaves_translations_of_its_test_images(which, folder):
+    spec, run, saved = _spec(which), RunFolder(folder(which)), Translation(folder(which))
+    kinds = {key.partition("/")[0] for key in run.samples}
+    assert kinds == {"label", "real", "translated", "rotated", "other", "other-label"}
+    assert {key.partition("/")[0] for key in run.after(0)} == {"label", "real", "translated"}
+    dealt = partition(spec.data, "", spec.seed)
+    count = min(spec.samples.images, len(dealt.test[0]))
+    for a, source in enumerate(ANGLES):
+        real, labels = (run.samples[f"{kind}/{source}"] for kind in ("real", "label"))
+        assert len(real) == len(labels) == count
+        assert np.bincount(labels, minlength=10).min() >= count // 12, "classes come as often as there are"
+        x = torch.from_numpy(real).float() / 255
+        others = dealt.images[dealt.train[a]].numpy()
+        assert all((others == image).all(axis=(1, 2, 3)).any() for image in run.samples[f"other/{source}"])
+        assert len(run.samples[f"other/{source}"]) == len(run.samples[f"other-label/{source}"])
+        for target, angle in ANGLES.items():
+            expected = saved.translate(x, torch.from_numpy(labels), source, target)
+            made = run.samples[f"translated/{source}/{target}"]
+            assert np.abs(made - expected.mul(255).numpy()).max() < 0.51
+            turned = rotated(torch.from_numpy(real), angle - ANGLES[source]).numpy()
+            assert np.array_equal(run.samples[f"rotated/{source}/{target}"], turned)
+
+
+def test_an_image_translated_to_its_own_domain_is_itself(folder):
+    """Without an auto-encoder that loses something; up to what clamps hold at the ends of the distributions."""
+    (x, y), saved = _images("train"), Translation(folder("pixels"))
+    assert (saved.translate(x, y, "0", "0") - x).abs().flatten().quantile(0.99) < 1e-3
+    assert (saved.translate(x, y, "0", "60") - x).abs().max() > 0.1
+
+
+def test_an_auto_encoder_alone_is_what_a_run_starts_with(folder):
+    """After no layer a translation is the reconstruction by the target's decoder of the source's codes."""
+    start = RunFolder(folder("auto-encoder")).after(0)
+    end = RunFolder(folder("auto-encoder")).samples
+    key = "translated/0/60"
+    assert start[key].shape == end[key].shape
+    assert (start[key] != end[key]).any()
+    assert np.array_equal(start["real/0"], end["real/0"])
+
+
+def test_without_rotations_there_is_no_control_by_rotation():
+    dealt = partition(_spec("pixels").data, "", 3)
+    arrays = translations(lambda x, y, a, b: x, dealt, SampleSettings(images=20), {}, at_the_end=True)
+    assert not any(key.startswith("rotated/") for key in arrays)
+    assert np.array_equal(arrays["translated/0/30"], arrays["real/0"])
+    assert len(arrays["real/0"]) == 20
+
+
+# ---- bad input
+
+
+def _nan(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.arange(x.numel()).reshape(x.shape) == 5, torch.nan, x)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"source": "15"}, "source: unknown name '15'; allowed: 0, 30, 60"),
+        ({"target": "600"}, "target: unknown name '600'; did you mean '60'"),
+        ({"label": lambda y: y - 1}, "label: must be a class from 0 to 9 for each of 40 images"),
+        ({"label": lambda y: y + 1}, "label: must be a class from 0 to 9 for each of 40 images"),
+        ({"label": lambda y: y[:-1]}, "label: must be a class from 0 to 9 for each of 40 images"),
+        ({"label": lambda y: y.float() + 0.5}, "label: must be a class from 0 to 9 for each of 40 images"),
+        ({"x": lambda x: x * 255}, r"x: .*numbers in \[0, 1\]"),
+        ({"x": lambda x: x - 0.1}, r"x: .*numbers in \[0, 1\]"),
+        ({"x": _nan}, r"x: .*numbers in \[0, 1\]"),
+        ({"x": lambda x: x[:0], "label": lambda y: y[:0]}, r"x: .*numbers in \[0, 1\]"),
+        ({"x": lambda x: (255 * x).byte()}, r"x: .*numbers in \[0, 1\]"),
+        ({"x": lambda x: x.flatten(1)}, r"x: must be images of 1 x 8 x 8, got 64"),
+        ({"x": lambda x: x[..., :7]}, r"x: must be images of 1 x 8 x 8, got 1 x 8 x 7"),
+        ({"x": lambda x: x.expand(-1, 3, -1, -1)}, r"x: must be images of 1 x 8 x 8, got 3 x 8 x 8"),
+    ],
+)
+@pytest.mark.parametrize("which", ["pixels", "stargan"])
+def test_what_cannot_be_translated(which, changes, sentence, folder):
+    x, y = _images()
+    y = y.clone()
+    y[0], y[1] = 0, 9
+    asked = {
+        "x": changes.get("x", lambda x: x)(x),
+        "label": changes.get("label", lambda y: y)(y),
+        "source": changes.get("source", "0"),
+        "target": changes.get("target", "30"),
+    }
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        Translation(folder(which)).translate(**asked)
+
+
+def test_folders_that_cannot_be_used(folder, tmp_path):
+    with pytest.raises(InputError, match=r"spec\.yaml: cannot be read \(No such file"):
+        Translation(tmp_path / "nothing")
+    whole = folder("pixels")
+    for name in ("spec.yaml", "provenance.json"):
+        (tmp_path / name).write_bytes((whole / name).read_bytes())
+    with pytest.raises(InputError, match=r"model\.safetensors: cannot be read .*; run the training again"):
+        Translation(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"cut off")
+    with pytest.raises(InputError, match=r"model\.safetensors: cannot be read .*; run the training again"):
+        Translation(tmp_path)
+
+
+def test_a_run_that_does_not_translate_is_refused(tmp_path):
+    spec = _spec("auto-encoder").model_copy(update={"algorithm": {"name": "local"}, "features": False})
+    assert train(spec, tmp_path, "") == "ok"
+    with pytest.raises(InputError, match="the algorithm 'local' does not translate images"):
+        Translation(tmp_path)

@@ -1,0 +1,190 @@
+"""What is measured on translations, on folders that are small enough to know the answer."""
+
+import numpy as np
+import pytest
+
+from common.run_folder import RunFolder
+from common.spec import Spec
+from evaluation import translated
+from evaluation.transport import exact, flat
+from tests.mutation import mutated
+
+DOMAINS = ("0", "30", "60")
+LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
+OF_CLASS = np.array([0, 3, 5, 6]), np.array([1, 2, 4, 7])
+
+
+def _images(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (len(LABELS), 1, 8, 8), dtype=np.uint8)
+
+
+REAL = {name: _images(n) for n, name in enumerate(DOMAINS)}
+
+
+def _perfect(source: str, target: str) -> np.ndarray:
+    """The target's images of the right class, in the order in which the source's labels ask for them."""
+    order = np.empty(len(LABELS), dtype=int)
+    for rows in OF_CLASS:
+        order[rows] = rows[::-1]
+    return REAL[target][order]
+
+
+def _identity(source: str, target: str) -> np.ndarray:
+    return REAL[source]
+
+
+def _run(folder, translate) -> RunFolder:
+    """Two rounds; before the first nothing is translated, and other images of a domain are darker."""
+    run = RunFolder(folder)
+    run.write_spec(
+        Spec(
+            run="fedinb/tiny/fedinb/default/1",
+            scale="tiny",
+            seed=1,
+            data={"dataset": "rotated-digits", "styles": dict.fromkeys(DOMAINS, "digits-plain"), "image_size": 8},
+            network={"name": "pixels"},
+            objective={"name": "autoencoder"},
+            algorithm={"name": "fedinb", "layers": 2, "iterations": 5, "directions": 3},
+            training={"rounds": 2},
+            snapshots=[0, 1],
+        )
+    )
+    real = {f"real/{a}": REAL[a] for a in DOMAINS} | {f"label/{a}": LABELS for a in DOMAINS}
+    pairs = [(a, b) for a in DOMAINS for b in DOMAINS]
+    for name, made in (("after-0.npz", _identity), ("after-1.npz", translate), ("samples.npz", translate)):
+        arrays = {f"translated/{a}/{b}": made(a, b) for a, b in pairs}
+        if name == "samples.npz":
+            arrays |= {f"rotated/{a}/{b}": _perfect(a, b) for a, b in pairs}
+            arrays |= {f"other/{a}": REAL[a] // 2 for a in DOMAINS} | {f"other-label/{a}": LABELS for a in DOMAINS}
+        run.write_arrays(name, real | arrays)
+    run.write_provenance({"status": "ok", "wall_s": 90})
+    run.write_table(
+        "partition.csv",
+        [{"client": k, "style": s, "class": 0, "images": 8} for k, s in enumerate(DOMAINS)],
+        ["client", "style", "class", "images"],
+    )
+    traffic = [
+        {"round": r, "client": k, "direction": d, "name": name, "bytes": size}
+        for r, factor in ((0, 7), (1, 1), (2, 10))
+        for k in range(3)
+        for d, name, size in (("up", "slices", 400), ("down", "theta", 40), ("down", "halved", 13))
+        for size in [size * factor]
+    ]
+    run.write_table("traffic.csv", traffic, ["round", "client", "direction", "name", "bytes"])
+    notes = [
+        {"round": r, "class": c, "iteration": i, "trials": trials, "objective": 0.5}
+        for r in (1, 2)
+        for c, i, trials in ((0, 1, 2.0), (0, 2, 3.0), (1, 1, 1.0))
+    ]
+    run.write_table("notes.csv", notes, ["round", "class", "iteration", "trials", "objective"])
+    return RunFolder(folder)
+
+
+def _measured(folder, translate, measure=translated.translation) -> dict[tuple[str, str, str], float]:
+    rows = list(measure(_run(folder, translate), extractors=[]))
+    found = {(r["metric"], r["setting"], r["control"]): r["value"] for r in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+METRICS = ("wd", "wd_between", "wd_exact", "wd_exact_between", "wd_iterations", "wd_marginal_error")
+
+
+def test_images_that_are_not_translated_are_the_identity_control(tmp_path):
+    found = _measured(tmp_path, _identity)
+    for metric in METRICS:
+        control = found[metric, "final", "identity"]
+        assert [found[metric, setting, ""] for setting in ("start", "after=1", "final")] == [control] * 3
+
+
+def check_perfect(folder, measure=translated.translation) -> None:
+    found = _measured(folder, _perfect, measure)
+    for metric in ("wd_exact", "wd_exact_between"):
+        for case in (("after=1", ""), ("final", ""), ("final", "rotation")):
+            assert found[metric, *case] == pytest.approx(0, abs=1e-9)
+        assert found[metric, "start", ""] > 1
+
+
+def test_a_perfect_translation_has_no_distance(tmp_path):
+    check_perfect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("_over_classes", "images[labels == c]", "images[labels != c]"),
+        ("_pairs", "{(a, b): (arrays", "{(b, a): (arrays"),
+        ("_wasserstein", "real[b])", "real[a])"),
+    ],
+)
+def test_another_pairing_is_caught(name, right, wrong, tmp_path):
+    with mutated("evaluation.translated", name, right, wrong), pytest.raises(AssertionError):
+        check_perfect(tmp_path)
+
+
+def test_distances_are_means_over_pairs_and_classes(tmp_path):
+    """The identity's: the diagonal is nothing, so that without it the mean over nine pairs becomes one over six."""
+    found = _measured(tmp_path, _identity)
+    costs = [
+        exact(flat(REAL[a][rows]), flat(REAL[b][rows])).value for a in DOMAINS for b in DOMAINS for rows in OF_CLASS
+    ]
+    assert found["wd_exact", "final", "identity"] == pytest.approx(np.mean(costs))
+    assert found["wd_exact_between", "final", "identity"] == pytest.approx(np.sum(costs) / 12)
+
+
+def test_other_images_of_the_target_are_a_control(tmp_path):
+    found = _measured(tmp_path, _identity)
+    per_domain = [exact(flat(REAL[b][rows] // 2), flat(REAL[b][rows])).value for b in DOMAINS for rows in OF_CLASS]
+    assert found["wd_exact", "final", "other"] == pytest.approx(np.mean(per_domain))
+
+
+def check_exchanged(folder, measure=translated.exchanged) -> None:
+    """Numbers of 32 bits by one client both ways: (400 + 40) / 4 in round 1 and ten times that in round 2; flags and
+    what crossed before the first round are none."""
+    found = {(r["metric"], r["setting"]): r["value"] for r in measure(_run(folder, _identity))}
+    assert found == pytest.approx(
+        {
+            ("train_time", ""): 1.5,
+            ("parameters", "start"): 0,
+            ("parameters", "after=1"): 110,
+            ("parameters", "final"): 1210,
+        }
+    )
+
+
+def test_what_was_exchanged_is_counted_for_one_client(tmp_path):
+    check_exchanged(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('row["name"] not in NOT_NUMBERS', "True"),
+        (" / len(clients)", ""),
+        ("0 < r <= round", "r <= round"),
+        ("if r > 0)", "if r >= 0)"),
+    ],
+)
+def test_another_count_is_caught(right, wrong, tmp_path):
+    with mutated("evaluation.translated", "exchanged", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_exchanged(tmp_path, mutant)
+
+
+def test_iterations_are_the_trials_of_all_layers(tmp_path):
+    found = {r["digit"]: (r["value"], r["setting"]) for r in translated.iterations(_run(tmp_path, _identity))}
+    setting = "j=5;k=3;l=2"
+    assert found == {"0": (10, setting), "1": (2, setting), "all": (6, setting)}
+
+
+def test_searches_are_the_notes(tmp_path):
+    rows = translated.searches(_run(tmp_path, _identity))
+    assert rows[0] == {"round": "1", "class": "0", "iteration": "1", "objective": "0.5"}
+    assert len(rows) == 6
+
+
+def test_a_run_that_does_not_translate_has_nothing_to_measure(tmp_path):
+    run = RunFolder(tmp_path)
+    assert not list(translated.translation(run, extractors=["inception"]))
+    assert not list(translated.exchanged(run))
+    assert not list(translated.iterations(run))
+    assert not translated.searches(run)
