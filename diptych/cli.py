@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _scale(p)
 
     p = command("extract", _extract, "extract the small table that a figure is drawn from")
-    p.add_argument("kind", choices=["style-map", "code-map", "class-counts", "samples"])
+    p.add_argument("kind", choices=["style-map", "code-map", "class-counts", "searches", "samples"])
     p.add_argument("runs", type=Path, nargs="*", help="run folders")
     p.add_argument("--out", type=Path, required=True)
 
