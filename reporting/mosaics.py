@@ -203,7 +203,8 @@ def translated(methods: dict[str, str], source: str, target: str, rows: int) -> 
         for method, name in methods.items():
             if f"{method}/translated/{source}/{target}" in arrays:
                 kinds = (f"{method}/real/{source}", f"{method}/translated/{source}/{target}")
-                panels.append((name, mosaic(np.concatenate([arrays[kind][:rows] for kind in kinds]))))
+                title = f"{name}\ndomain {source} above, as domain {target} below"
+                panels.append((title, mosaic(np.concatenate([arrays[kind][:rows] for kind in kinds]))))
         return _panels([panels], size=2.8) if panels else empty("nothing of this was measured at this scale")
 
     return draw

@@ -16,9 +16,9 @@ from reporting.records import published
 NOTHING = "nothing of this was measured at this scale"
 NAMES = {
     "fedinb": "INB",
+    "fedinb-hist": "HistINB",
     "fedinb-ae": "AEINB",
     "fedinb-indae": "IndAEINB",
-    "fedinb-hist": "HistINB",
     "fedinb-hist-ae": "HistAEINB",
     "fedinb-hist-indae": "HistIndAEINB",
     "fedstargan": "FedStarGAN",
@@ -64,7 +64,7 @@ def _bins(title: str, method: str, values: list[int]) -> Panel:
 HIST = "fedinb-hist-indae"
 STARGAN = {f"FedStarGAN-{n}": ("fedstargan", f"sync_step={n}") for n in (16, 128)}
 J_OF_INDAE = _sweep("(b) J of IndAEINB", "fedinb-indae", "J", [10, 30, 50, 100, 200])
-HISTOGRAMS = _bins("(c) histograms", "fedinb-hist", [500])
+HISTOGRAMS = Panel("(c) histograms", {"INB": ("fedinb", ""), "HistINB, V = 500": ("fedinb-hist", "")})
 AGAINST_COST: dict[int, tuple[str, str, list[Panel]]] = {
     2: (
         "wd",
@@ -149,7 +149,8 @@ def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd
                     axis.plot(curve["parameters"], curve[metric], marker="o", markersize=3.5, label=label)
             _levels(axis, rows[rows["metric"] == metric])
             axis.set(title=panel.title, ylim=(0, None))
-            axis.legend(fontsize=7, frameon=False)
+            axis.legend(fontsize=7, framealpha=0.9, edgecolor="none")
+        _legend_of_levels(figure)
         figure.supxlabel("numbers exchanged by one client and the server", fontsize=9)
         figure.supylabel(DISTANCES[metric], fontsize=9, ha="center", multialignment="center")
         return figure
@@ -180,15 +181,20 @@ def _curves(rows: pd.DataFrame, metric: str) -> dict[Series, pd.DataFrame]:
 
 
 def _levels(axis: Axes, rows: pd.DataFrame) -> None:
-    for control, (style, label) in LEVELS.items():
+    for control, (style, _) in LEVELS.items():
         values = rows[rows["control"] == control]["value"]
         if len(values):
-            axis.axhline(values.mean(), color="0.55", linestyle=style, linewidth=1, label=label)
+            axis.axhline(values.mean(), color="0.55", linestyle=style, linewidth=1)
+
+
+def _legend_of_levels(figure: Figure) -> None:
+    handles = [Line2D([], [], color="0.55", linestyle=style, label=label) for style, label in LEVELS.values()]
+    figure.legend(handles=handles, loc="outside upper right", fontsize=7, frameon=False, ncols=len(handles))
 
 
 def _grid_of(panels: int) -> tuple[Figure, list[Axes]]:
-    """So many panels, three in a row."""
-    columns = min(panels, 3)
+    """So many panels, two or three in a row."""
+    columns = min(panels, 2 if panels == 4 else 3)
     rows = -(-panels // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3.5 * columns, 2.9 * rows), squeeze=False, layout="constrained")
     for axis in axes.flat[panels:]:
@@ -242,7 +248,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
                 means = curve.groupby("iteration")["value"].mean()
                 axis.plot(means.index, means.to_numpy(), color=colours[str(series)], lw=1.2)
             _printed(axis, here, colours, part["iteration"].max())
-            axis.set_title(f"{dataset}, {domain}°, every {period}", fontsize=8)
+            axis.set_title(f"{dataset}, {domain}°\naggregated every {period}", fontsize=8)
     figure.supxlabel("iteration", fontsize=9)
     figure.supylabel("accuracy", fontsize=9)
     handles = [Line2D([], [], color=colour, label=_name(series)) for series, colour in colours.items()]
@@ -253,7 +259,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
 
 def _name(series: str) -> str:
     method, _, variant = series.partition(" ")
-    return f"{NAMES[method]} {variant.upper()}".strip()
+    return f"{NAMES[method]} {variant.upper() if '-' in variant else variant}".strip()
 
 
 def _printed(axis: Axes, here: dict[str, str], colours: dict[str, tuple[float, ...]], last: float) -> None:
