@@ -155,7 +155,7 @@ class Search:
         """One step of every class that still moves; returns which of them do no longer."""
         which = self.active
         theta, loss, tau = self.theta[which], self.loss[which], self.tau[which]
-        own = slices.gradient(self._of(which), self._sorted(which), self.centre[which]) / self.domains
+        own = slices.gradient(self.x, self._sorted(which), self.centre[which], which) / self.domains
         gradient = self.meeting.up(gradient=own).double().sum(dim=0)
         slope = stiefel.slope(theta, gradient)
         tried = self.meeting.down(theta=stiefel.cayley(theta, gradient, tau)).double()
@@ -180,7 +180,7 @@ class Search:
 
     def _objective(self, theta: Tensor, which: Tensor) -> tuple[Tensor, slices.Sorted, Tensor]:
         """The loss of each class, and slices and their barycenter, once they have crossed the channel."""
-        ordered, bins = slices.sorted_slices(self._of(which), theta.to(self.x)), self.inb.bins
+        ordered, bins = slices.sorted_slices(self.x, theta.to(self.x), which), self.inb.bins
         sent = ordered.values if bins is None else slices.histogram(ordered.values, bins)
         centre = self.meeting.down(barycenter_slices=self.meeting.up(slices=sent).mean(dim=0))
         if bins is not None:
@@ -191,10 +191,6 @@ class Search:
     def _accept(self, which: Tensor, theta: Tensor, loss: Tensor, ordered: slices.Sorted, centre: Tensor) -> None:
         self.theta[which], self.loss[which], self.centre[which] = theta, loss, centre
         self.ordered.values[:, which], self.ordered.order[:, which] = ordered.values, ordered.order
-
-    def _of(self, which: Tensor) -> Tensor:
-        """Samples of these classes; of all of them without a copy."""
-        return self.x if len(which) == self.x.shape[1] else self.x[:, which]
 
     def _sorted(self, which: Tensor) -> slices.Sorted:
         return slices.Sorted(self.ordered.values[:, which], self.ordered.order[:, which])
