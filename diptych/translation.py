@@ -107,14 +107,15 @@ def translations(
     are rotations, `rotated/<source>/<target>`, test images turned by the angle in between.
     """
     names = [dealt.styles[style] for style in dealt.seen]
-    tests = {name: _of_each_class(dealt, dealt.test[s], settings.images) for name, s in zip(names, dealt.seen, strict=True)}
+    tests = {
+        name: _of_each_class(dealt, dealt.test[s], settings.images) for name, s in zip(names, dealt.seen, strict=True)
+    }
     arrays: Arrays = {f"label/{name}": dealt.labels[rows].numpy() for name, rows in tests.items()}
     arrays |= {f"real/{name}": dealt.images[rows].numpy() for name, rows in tests.items()}
     for a, source in enumerate(names):
         for b, target in enumerate(names):
             parts = [
-                translate(as_float(dealt.images[rows]), dealt.labels[rows], a, b)
-                for rows in tests[source].split(BATCH)
+                translate(as_float(dealt.images[rows]), dealt.labels[rows], a, b) for rows in tests[source].split(BATCH)
             ]
             arrays[f"translated/{source}/{target}"] = np.concatenate([as_bytes(part) for part in parts])
             if at_the_end and rotations:

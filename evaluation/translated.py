@@ -1,4 +1,4 @@
-"""Translation between domains: how far translated images are from the domain's own, and what that took (FedINB, Sec. 4).
+"""Translation between domains: how far images are from the domain's own, and what that took (FedINB, Sec. 4).
 
 Distances are means over all ordered pairs of domains, as published with those of a domain to itself, and over classes.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import PositiveInt
 
 from common.run_folder import RunFolder
 from evaluation.frechet import extractor, frechet_distance, gaussian
@@ -25,7 +26,7 @@ NOT_NUMBERS = ("halved",)
 
 
 def translation(
-    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]]
+    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]], images: PositiveInt | None = None
 ) -> Iterator[dict[str, Any]]:
     """Wasserstein and Fréchet distance after every snapshot (`after=<round>`; `start` before the first) and at the end.
 
@@ -36,23 +37,38 @@ def translation(
 
     Controls: `identity`, images that are not translated; `rotation`, images turned by the angle in between;
     `other`, other images of the target's own.
+
+    Args:
+        images: of each domain, evenly over classes; all that the run has kept if not given.
     """
     if not any(key.startswith("translated/") for key in run.samples):
         return
-    domains = [key.removeprefix("real/") for key in run.samples if key.startswith("real/")]
-    real = {name: (run.samples[f"real/{name}"], run.samples[f"label/{name}"]) for name in domains}
+    kept = run.samples
+    domains = [key.removeprefix("real/") for key in kept if key.startswith("real/")]
+    all_real = {name: (kept[f"real/{name}"], kept[f"label/{name}"]) for name in domains}
     shown: list[tuple[str, str, Pairs]] = []
     for round in run.snapshots:
-        shown.append((f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", real)))
-    shown += [("final", control, _pairs(run.samples, kind, real)) for control, kind in CONTROLS.items()]
-    others = {name: (run.samples[f"other/{name}"], run.samples[f"other-label/{name}"]) for name in domains}
+        shown.append((f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", all_real)))
+    shown += [("final", control, _pairs(kept, kind, all_real)) for control, kind in CONTROLS.items()]
+    real = {name: _some(*case, images) for name, case in all_real.items()}
+    others = {name: (kept[f"other/{name}"], kept[f"other-label/{name}"]) for name in domains}
     shown.append(("final", "identity", {(a, b): real[a] for a in domains for b in domains}))
     shown.append(("final", "other", {(a, b): others[b] for a in domains for b in domains}))
-    for setting, control, pairs in shown:
+    for setting, control, all_pairs in shown:
+        pairs = {pair: _some(*case, images) for pair, case in all_pairs.items()}
         if pairs:
             yield from _wasserstein(setting, control, pairs, real)
             for name in extractors:
                 yield _frechet(name, run, setting, control, pairs, real)
+
+
+def _some(images: np.ndarray, labels: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The first of each class, `count` in all, or all of them."""
+    if count is None:
+        return images, labels
+    classes = np.unique(labels)
+    first = np.sort(np.concatenate([np.flatnonzero(labels == c)[: -(-count // len(classes))] for c in classes]))
+    return images[first], labels[first]
 
 
 def _pairs(arrays: Arrays, kind: str, real: dict[str, tuple[np.ndarray, np.ndarray]]) -> Pairs:
@@ -96,7 +112,8 @@ def _frechet(
     extract, sha = extractor(name, run)
     references = {b: gaussian(extract(images), f"domain {b}") for b, (images, _) in real.items()}
     values = [
-        frechet_distance(gaussian(extract(images), f"{a} as {b}"), references[b]) for (a, b), (images, _) in pairs.items()
+        frechet_distance(gaussian(extract(images), f"{a} as {b}"), references[b])
+        for (a, b), (images, _) in pairs.items()
     ]
     counts = f"{len(next(iter(pairs.values()))[0])}-{control or 'translated'}:{len(next(iter(real.values()))[0])}-test"
     metric = f"fid:{name}-{sha[:8]}:{counts}"

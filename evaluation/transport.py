@@ -7,8 +7,8 @@ import ot
 from scipy.special import logsumexp
 
 EPSILON, ITERATIONS, STILL, CHUNK, LEAST = 1e-4, 100, 0.1, 500, 1e-8
-"""Of FedINB's code: regularisation, iterations at most, the sum of the changes of u that ends them, images that are moved
-together, and what is added to the logarithm's argument."""
+"""Of FedINB's code: regularisation, iterations at most, the sum of the changes of u that ends them, images that are
+moved together, and what is added to the logarithm's argument."""
 
 
 @dataclass(frozen=True)

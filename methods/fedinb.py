@@ -1,7 +1,7 @@
 """FedINB: Zhou, Azam, Brinton and Inouye 2023, "Efficient Federated Domain Translation".
 
-Nothing is averaged: a round is a layer (Algorithm 3), and a layer is a conversation of its own over the channel. Domains
-(clients), classes and directions are tensor axes. Shapes: samples x (domains, classes, n, d), directions theta
+Nothing is averaged: a round is a layer (Algorithm 3), and a layer is a conversation of its own over the channel.
+Domains (clients), classes and directions are tensor axes. Shapes: samples x (domains, classes, n, d), directions theta
 (classes, d, K), slices (domains, classes, K, n).
 
 INB and HistINB work on the network `pixels`, the others on an auto-encoder: of each domain's own (Ind), or one for all.

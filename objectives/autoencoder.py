@@ -26,7 +26,9 @@ class Autoencoder(Objective):
 
     def __post_init__(self) -> None:
         if not hasattr(self.encoder(), "decoder"):
-            raise InputError("network.name: the objective 'autoencoder' needs a network with a decoder, such as inb-mnist")
+            raise InputError(
+                "network.name: the objective 'autoencoder' needs a network with a decoder, such as inb-mnist"
+            )
 
     def model(self) -> Model:
         """`encoder` and `decoder`."""

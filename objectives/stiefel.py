@@ -29,7 +29,7 @@ def cayley(theta: Tensor, gradient: Tensor, tau: Tensor) -> Tensor:
 
 
 def slope(theta: Tensor, gradient: Tensor) -> Tensor:
-    """How fast a function with this gradient changes at tau = 0 of `cayley`: -1/2 |g theta^T - theta g^T|^2, (classes,)."""
+    """How fast a function with this gradient changes at tau = 0 of `cayley`, (classes,): -1/2 |g theta^T - theta g^T|^2."""
     inner, overlap = gradient.mT @ gradient, theta.mT @ gradient
     return -(inner.diagonal(dim1=-2, dim2=-1).sum(-1) - (overlap * overlap.mT).sum(dim=(-1, -2)))
 
