@@ -30,7 +30,7 @@ def _shown(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def _translated(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Images of each domain as they are and as other domains', as grids with a column for each class."""
-    kept = {}
+    kept: dict[str, np.ndarray] = {}
     for key in [key for key in arrays if key.startswith("translated/")]:
         source = key.split("/")[1]
         labels = arrays[f"label/{source}"]

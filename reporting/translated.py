@@ -188,7 +188,7 @@ def _levels(axis: Axes, rows: pd.DataFrame) -> None:
 
 
 def _legend_of_levels(figure: Figure) -> None:
-    handles = [Line2D([], [], color="0.55", linestyle=style, label=label) for style, label in LEVELS.values()]
+    handles = [Line2D([], [], color="0.55", ls=style, label=label) for style, label in LEVELS.values()]
     figure.legend(handles=handles, loc="outside upper right", fontsize=7, frameon=False, ncols=len(handles))
 
 
@@ -233,7 +233,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
         return empty(NOTHING)
     rounds = rows["setting"].str.removeprefix("rounds=").astype(int)
     rows = rows.assign(iteration=rounds * rows["sync_steps"].astype(int), series=rows["method"] + " " + rows["variant"])
-    places = list(rows.groupby(["dataset", "domain"], sort=False).groups)
+    places = list(dict.fromkeys(zip(rows["dataset"], rows["domain"], strict=True)))
     periods = sorted(rows["sync_steps"].unique(), key=int)
     colours = dict(zip(sorted(rows["series"].unique()), sns.color_palette("deep"), strict=False))
     figure, axes = plt.subplots(
