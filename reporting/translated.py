@@ -149,6 +149,7 @@ def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd
                     axis.plot(curve["parameters"], curve[metric], marker="o", markersize=3.5, label=label)
             _levels(axis, rows[rows["metric"] == metric])
             axis.set(title=panel.title, ylim=(0, None))
+            axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
             axis.legend(fontsize=7, framealpha=0.9, edgecolor="none")
         _legend_of_levels(figure)
         figure.supxlabel("numbers exchanged by one client and the server", fontsize=9)
