@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _scale(p)
 
     p = command("extract", _extract, "extract the small table that a figure is drawn from")
-    p.add_argument("kind", choices=["style-map", "code-map", "class-counts", "samples"])
+    p.add_argument("kind", choices=["style-map", "code-map", "class-counts", "searches", "samples"])
     p.add_argument("runs", type=Path, nargs="*", help="run folders")
     p.add_argument("--out", type=Path, required=True)
 
@@ -237,7 +237,7 @@ def _extract(options: argparse.Namespace) -> None:
         write_arrays(options.out, {key: x for run in runs for key, x in IMAGES[options.kind](run).items()})
         return
     extract, columns = EXTRACTS[options.kind]
-    labels = ["dataset", "ssl", "split"]
+    labels = ["dataset", "ssl", "split", "method", "variant"]
     rows = [{key: run.spec.labels.get(key) for key in labels} | row for run in runs for row in extract(run)]
     write_csv(options.out, rows, [*labels, *columns])
 

@@ -30,7 +30,8 @@ def gather(scale: str, parts: list[Path], out: Path) -> None:
         rows = by_run[cell.spec.run].copy()
         rows["table"] = cell.table
         rows.loc[rows["setting"] == "", "setting"] = cell.setting
-        rows["stand_in"] = ["yes" if style in cell.stand_ins else "" for style in rows["style"]]
+        played = cell.stand_ins | ({"all"} if cell.stand_ins else set())  # a number over all styles is over these, too
+        rows["stand_in"] = ["yes" if style in played else "" for style in rows["style"]]
         found.append(rows)
     found.append(measured[measured["table"] != ""])  # what is for one table only says so itself
     everything: Any = pd.concat(found, ignore_index=True) if found else measured

@@ -55,6 +55,7 @@ class Layout(BaseModel, extra="forbid"):
         where: which records are in it, column -> values; the table's own accuracies over all clients if not given.
         reference: the row that trends are read from.
         means: compare with the means as printed, or as recomputed from the printed cells.
+        tolerance: how far a number may be off, as a share of the printed one; null for what its unit has.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
     """
 
@@ -65,6 +66,7 @@ class Layout(BaseModel, extra="forbid"):
     where: dict[str, list[str]] = {}
     reference: dict[str, str] = {}
     means: Literal["printed", "recomputed"] = "printed"
+    tolerance: Annotated[float, Field(gt=0)] | None = None
     quotes: list[Rule] = []
 
 
@@ -88,7 +90,7 @@ class Figure(BaseModel, extra="forbid"):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
-    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points"] = "records"
+    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points", "searches"] = "records"
     where: dict[str, list[str]] = {}
 
 
@@ -102,7 +104,8 @@ class Paper(BaseModel, extra="forbid"):
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.
         claims: claim -> columns that its published expression leaves open.
-        aliases: column -> what the published expressions call a value -> what our records call it.
+        aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
+            column, or columns and their values.
     """
 
     title: str
@@ -114,7 +117,7 @@ class Paper(BaseModel, extra="forbid"):
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]
     claims: dict[str, dict[str, str | list[str]]] = {}
-    aliases: dict[str, dict[str, str]] = {}
+    aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
     figures: dict[str, Figure] = {}
 
 

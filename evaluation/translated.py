@@ -19,6 +19,8 @@ Arrays = dict[str, np.ndarray]
 Pairs = dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]
 """(source, target) -> images, and their labels."""
 CONTROLS = {"": "translated", "rotation": "rotated"}
+DEFAULTS = {"iterations": 200, "directions": 10, "layers": 10}
+"""J, K and L of FedINB where a specification does not say them."""
 NOT_NUMBERS = ("halved",)
 """What crosses the channel and is no 32-bit number."""
 
@@ -141,7 +143,7 @@ def iterations(run: RunFolder) -> Iterator[dict[str, Any]]:
     for row in run.table("notes.csv"):
         trials[row["class"]] += float(row["trials"])
     if trials:
-        a = run.spec.algorithm
+        a = DEFAULTS | run.spec.algorithm
         setting = f"j={a['iterations']};k={a['directions']};l={a['layers']}"
         for digit, count in [*sorted(trials.items()), ("all", float(np.mean(list(trials.values()))))]:
             yield {**_cost("iterations", "count", count, setting), "digit": digit}

@@ -4,6 +4,7 @@ An expression asks for numbers by `q(metric, **columns)`. A number that was not 
 and sums pass on, so that `all` and `any` can still come to a conclusion from the numbers that are there.
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,15 @@ CONSTANTS = {
     "NONGAN": ("fedavg", "fedprox", "scaffold", "naivemix", "fedmix", "sda-fl"),
     "USERS": {"user-1": 2, "user-2": 3, "user-3": 5},
     "CLIENTS": tuple(f"client-{k}" for k in range(1, 9)),
+    "VARIANTS": ("l10-k20", "l20-k10", "l10-k10", "l20-k20"),
+    "ANGLES": ("75", "90"),
+    "SYNC": ("1", "10", "100"),
+    "DIGITS": tuple("0123456789"),
 }
-"""What the expressions call axes: FedStyle's, PaDPaF's clients, and PS-FedGAN's data, baselines and users."""
+"""What the expressions call axes: FedStyle's, PaDPaF's clients, PS-FedGAN's data, baselines and users, and FedINB's
+set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and classes."""
+Aliases = dict[str, dict[str, str | dict[str, str | list[str]]]]
+"""Column -> what the expressions call a value -> what the records call it: a value of the same column, or columns."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
 
@@ -93,13 +101,13 @@ class Evaluator:
         records: of one paper, averages included, controls left out.
         index: of the records.
         fixed: column values that every query of a claim gets where it names none.
-        aliases: column -> what the expressions call a value -> what the records call it.
+        aliases: what the expressions call values.
     """
 
     records: pd.DataFrame
     index: Index
     fixed: dict[str, Any] = field(default_factory=dict)
-    aliases: dict[str, dict[str, str]] = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     used: list[str] = field(default_factory=list)
 
@@ -112,22 +120,50 @@ class Evaluator:
         Raises:
             InputError: two cells match that are not the same.
         """
-        found: list[set[int]] = []
-        for column, wanted in {"metric": metric, "variant": "", "client": "", **self.fixed, **columns}.items():
-            named = [wanted] if isinstance(wanted, str) else wanted
-            options = [self.aliases.get(column, {}).get(option, option) for option in named]
-            found.append(set().union(*(self.index[column].get(option, set()) for option in options)))
-        rows = self.records.iloc[sorted(set.intersection(*found))]
-        if rows.empty or rows["value"].isna().any():
+        by_seed, name = self._by_seed(metric, columns)
+        return Unknown() if by_seed is None else self._note(name, columns, float(by_seed.mean()))
+
+    def sd(self, metric: str, **columns: Any) -> Any:
+        """The standard deviation over seeds of the one matching number; under three seeds it is not known."""
+        by_seed, name = self._by_seed(metric, columns)
+        if by_seed is None or len(by_seed) < 3:
             return Unknown()
+        return self._note(f"sd of {name}", columns, float(by_seed.std()))
+
+    def _by_seed(self, metric: str, columns: dict[str, Any]) -> tuple[pd.Series | None, str]:
+        """The matching number of each seed, None if it was not measured; and the metric's name, with its extractor."""
+        asked = {"metric": metric, "variant": "", "client": "", **self.fixed, **columns}
+        options = [[wanted] if isinstance(wanted, str) else list(wanted) for wanted in asked.values()]
+        cases = (dict(zip(asked, case, strict=True)) for case in itertools.product(*options))
+        rows = self.records.iloc[sorted(set().union(*(self._rows(self._meant(case)) for case in cases)))]
+        if rows.empty or rows["value"].isna().any():
+            return None, metric
         values = rows.groupby("seed")["value"].agg(["min", "max"])
         if (values["max"] - values["min"] > 1e-9).any():
             raise InputError(f"claims.csv: q('{metric}', {columns}) matches several numbers; name more columns")
-        value = float(values["min"].mean())
         if "measured_as" in rows and rows["measured_as"].iloc[0]:
-            metric = rows["measured_as"].iloc[0].rsplit(":", 2)[0]  # with its extractor, without the counts
+            metric = rows["measured_as"].iloc[0].rsplit(":", 2)[0]  # without the counts
+        return values["min"], metric
+
+    def _meant(self, case: dict[str, str]) -> dict[str, str | list[str]]:
+        """One value for each column, in the words of the records. Columns that an alias names it decides on."""
+        found = [(column, self.aliases.get(column, {}).get(value, value)) for column, value in case.items()]
+        meant: dict[str, str | list[str]] = {k: meaning for k, meaning in found if isinstance(meaning, str)}
+        for _, meaning in found:
+            meant |= meaning if isinstance(meaning, dict) else {}
+        return meant
+
+    def _rows(self, columns: dict[str, str | list[str]]) -> set[int]:
+        """The rows that have, in each column, the value or one of the values."""
+        named = {column: [wanted] if isinstance(wanted, str) else wanted for column, wanted in columns.items()}
+        return set.intersection(
+            *(set().union(*(self.index[column].get(v, set()) for v in values)) for column, values in named.items())
+        )
+
+    def _note(self, name: str, columns: dict[str, Any], value: float) -> float:
+        """The value, listed among the numbers that the claim rests on."""
         case = " ".join(v for k, v in columns.items() if isinstance(v, str) and k not in ("table", "aggregate"))
-        self.used.append(f"{case} {value:.3f}" if metric == "accuracy" else f"{metric} {case} {value:.3f}")
+        self.used.append(f"{case} {value:.3f}" if name == "accuracy" else f"{name} {case} {value:.3f}")
         return value
 
     def all(self, truths: Iterable[Any]) -> Any:
@@ -162,10 +198,10 @@ class Evaluator:
 
     def truth(self, expression: str) -> bool | None:
         """Whether the expression holds; None if that was not measured."""
-        names = {name: getattr(self, name) for name in ("q", "all", "max", "min", "sum", "abs")}
+        names = {name: getattr(self, name) for name in ("q", "sd", "all", "max", "min", "sum", "abs")}
         try:
             return bool(
-                eval(expression, {"__builtins__": {"zip": zip}, **names, **CONSTANTS})
+                eval(expression, {"__builtins__": {"zip": zip, "int": int}, **names, **CONSTANTS})
             )  # our own file, no one else's
         except NotMeasured:
             return None
@@ -187,13 +223,13 @@ def findings(
     paper: str,
     records: pd.DataFrame,
     fixed: dict[str, dict[str, Any]],
-    aliases: dict[str, dict[str, str]] | None = None,
+    aliases: Aliases | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper.
 
     Args:
         fixed: claim -> columns that its queries leave open.
-        aliases: column -> what the expressions call a value -> what the records call it.
+        aliases: what the expressions call values.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     index, claims = index_of(ours), read_csv(PUBLISHED / "claims.csv")

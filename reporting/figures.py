@@ -30,8 +30,10 @@ from reporting.mosaics import (
     marked,
     new_clients,
     restyled,
+    translated,
 )
 from reporting.records import published
+from reporting.translated import AGAINST_COST, against_cost, objectives, over_iterations
 
 FORMATS = ("png", "pdf", "svg")
 SPLITS = {"iid": "Ho", "dirichlet-0.2": "He@0.2", "dirichlet-0.8": "He@0.8"}
@@ -363,6 +365,31 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     ),
     "psfedgan-figure7": eavesdropped("ps-fedgan/default"),
     "psfedgan-figure8": eavesdropped("ps-fedgan/default"),
+    **{f"fedinb-figure{n}": against_cost(*shown) for n, shown in AGAINST_COST.items()},
+    "fedinb-figure3": translated(
+        {
+            "fedinb-hist-indae/default": "(a) HistIndAEINB",
+            "fedstargan/sync_step=16": "(b) FedStarGAN-16",
+            "fedstargan/sync_step=128": "(c) FedStarGAN-128",
+        },
+        "0",
+        "60",
+        rows=2,
+    ),
+    "fedinb-figure12": translated(
+        {
+            "fedinb/default": "(a) INB, J = 100",
+            "fedinb-indae/j=200": "(b) IndAEINB, J = 200",
+            "fedinb-hist-indae/default": "(c) HistIndAEINB, J = 100",
+        },
+        "0",
+        "60",
+        rows=3,
+    ),
+    "fedinb-figure13": translated({"fedinb-hist-indae/default": "HistIndAEINB"}, "0", "60", rows=3),
+    "fedinb-figure14": over_iterations,
+    "fedinb-figure15": objectives,
+    "fedinb-figure16": objectives,
 }
 
 

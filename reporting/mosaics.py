@@ -1,4 +1,4 @@
-"""Figures made of images: PaDPaF's sample grids. Each takes the arrays that `diptych extract samples` wrote."""
+"""Figures made of images: sample grids, translations. Each takes the arrays that `diptych extract samples` wrote."""
 
 from collections.abc import Callable, Sequence
 
@@ -191,6 +191,21 @@ def eavesdropped(method: str) -> Callable[[Arrays], Figure]:
             images = {who: arrays[f"{method}/made/{k}/{who}"][:20] for who in makers}
             rows.append([(f"user {k + 1}: {who}", mosaic(x.reshape(-1, 5, *x.shape[1:]))) for who, x in images.items()])
         return _panels(rows) if rows else empty("nothing of this was measured at this scale")
+
+    return draw
+
+
+def translated(methods: dict[str, str], source: str, target: str, rows: int) -> Callable[[Arrays], Figure]:
+    """Images of one domain above the same as another's, an image of each class by column (Fig. 3, 12, 13)."""
+
+    def draw(arrays: Arrays) -> Figure:
+        panels = []
+        for method, name in methods.items():
+            if f"{method}/translated/{source}/{target}" in arrays:
+                kinds = (f"{method}/real/{source}", f"{method}/translated/{source}/{target}")
+                title = f"{name}\ndomain {source} above, as domain {target} below"
+                panels.append((title, mosaic(np.concatenate([arrays[kind][:rows] for kind in kinds]))))
+        return _panels([panels], size=2.8) if panels else empty("nothing of this was measured at this scale")
 
     return draw
 

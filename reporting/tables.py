@@ -24,11 +24,14 @@ CONTROLS = {
     "noise": "control: noise",
     "pixels": "control: pixels",
     "reconstruction": "control: nothing exchanged",
+    "identity": "control: not translated",
+    "rotation": "control: turned by the angle in between",
+    "other": "control: other images of the target",
 }
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
 LEGEND = (
-    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within 0.01 (FID: 0.5) and our 95 % interval. ~ trend "
+    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within {} and our 95 % interval. ~ trend "
     "only: above or below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data "
     "or in another way, without a reference to see a trend from. – not measured. ± is the standard deviation over "
     "seeds, given from three seeds on."
@@ -45,6 +48,7 @@ class Layout:
         reference: the row of a block from which trends are read.
         means: compare with means as printed, or as recomputed from the printed cells.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
+        tolerance: how far a number may be off, as a share of the printed one; None for what its unit has.
     """
 
     paper: str
@@ -57,6 +61,12 @@ class Layout:
     reference: dict[str, str]
     means: str = "printed"
     quotes: list[dict[str, Any]] = field(default_factory=list)
+    tolerance: float | None = None
+
+    @property
+    def legend(self) -> str:
+        """What the cells say."""
+        return LEGEND.format("0.01 (FID: 0.5)" if self.tolerance is None else f"{self.tolerance:.0%} of the paper's")
 
     @property
     def keys(self) -> list[str]:
@@ -85,7 +95,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
         unit = row["unit"] if row else "fraction"
         reference = _reference(layout, place, printed, groups)
         approximate = row is not None and row["approx"] == "yes"
-        found = verdict(ours, value, unit, reference, approximate)
+        found = verdict(ours, value, unit, reference, approximate, layout.tolerance)
         rows.append(
             place
             | {
@@ -265,7 +275,7 @@ def errata_of(paper: str, table: str) -> list[str]:
 def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     """The table for reading: a grid for each block, then legend, notes and the paper's errata."""
     cells, notes = _with_texts(cells)
-    lines = [f"# {layout.table.replace('table', 'Table ')}: {layout.title}", "", about, "", LEGEND]
+    lines = [f"# {layout.table.replace('table', 'Table ')}: {layout.title}", "", about, "", layout.legend]
     for block, part in cells.groupby(layout.blocks, sort=False) if layout.blocks else [((), cells)]:
         grid = _grid(layout, part)
         grid.index = pd.Index([_joined(row) for row in grid.index], name=" ".join(layout.rows))

@@ -56,6 +56,7 @@ def verdict(
     unit: str = "fraction",
     reference: tuple[Ours | None, float | None] = (None, None),
     approximate: bool = False,
+    tolerance: float | None = None,
 ) -> Verdict:
     """Compare one cell.
 
@@ -64,9 +65,10 @@ def verdict(
         paper: the printed number, None if the paper has none.
         reference: our and the printed number of the cell that a trend is measured from: the same column's baseline.
         approximate: the paper itself says "about"; 5 % off is then no disagreement.
+        tolerance: how far it may be off, as a share of the printed number, in the place of the unit's tolerance.
 
     Returns:
-        agrees: within the tolerance of the unit plus our 95 % half-width, on the paper's data.
+        agrees: within the tolerance plus our 95 % half-width, on the paper's data.
         trend only: not that, but above, below or level with the reference as in the paper.
         disagrees: neither. not comparable: on stand-in data, and there is no reference to see a trend from.
     """
@@ -76,7 +78,8 @@ def verdict(
         return Verdict.NOT_PUBLISHED
     if ours.diverged or not isfinite(ours.mean):
         return Verdict.DIVERGED
-    slack = TOLERANCE.get(unit, 0.0) + (0.05 * abs(paper) if approximate else 0.0)
+    slack = TOLERANCE.get(unit, 0.0) if tolerance is None else tolerance * abs(paper)
+    slack += 0.05 * abs(paper) if approximate else 0.0
     if ours.comparable and abs(ours.mean - paper) <= slack + ours.half_width + 1e-9:
         return Verdict.AGREES
     our_reference, paper_reference = reference

@@ -15,6 +15,7 @@ from reporting import figures
 from reporting.figures import FIGURES, FORMATS, write_figure
 from reporting.mosaics import mosaic
 
+FEDINB = yaml.safe_load((ROOT / "config" / "papers" / "fedinb.yaml").read_text())
 FEDDVA = yaml.safe_load((ROOT / "config" / "papers" / "feddva.yaml").read_text())
 PADPAF = yaml.safe_load((ROOT / "config" / "papers" / "padpaf.yaml").read_text())
 COUNTS = ["dataset", "ssl", "split", "client", "style", "class", "images"]
@@ -129,7 +130,63 @@ def _decoded() -> dict[str, np.ndarray]:
     return arrays
 
 
+def _translated() -> dict[str, np.ndarray]:
+    """Grids of domain 0 and of its translations to 60, three rows of ten classes, of each method that is shown."""
+    shown = ("fedinb/default", "fedinb-indae/j=200", "fedinb-hist-indae/default", "fedstargan/sync_step=16")
+    return {
+        f"{method}/{kind}": np.full((3, 10, 1, 4, 4), shade, dtype=np.uint8)
+        for method in shown
+        for kind, shade in (("real/0", 50), ("translated/0/60", 200))
+    }
+
+
+def _searches() -> pd.DataFrame:
+    """Two layers, of which the first ends after four iterations for one digit and after three for the other."""
+    iterations = [(1, digit, n) for digit, longest in ((0, 4), (1, 3)) for n in range(1, longest + 1)]
+    iterations += [(2, digit, n) for digit in (0, 1) for n in (1, 2)]
+    rows = [
+        {"method": method, "round": round, "class": digit, "iteration": n, "objective": round + n / 10}
+        for method in ("fedinb-indae", "fedinb-hist", "fedinb")
+        for round, digit, n in iterations
+    ]
+    return pd.DataFrame(rows).astype(str)
+
+
+def _distances() -> pd.DataFrame:
+    """Distances and costs before, between and after layers of INB and IndAEINB with two J, each run for two tables."""
+    rows = []
+    for dataset in ("rotated-mnist", "rotated-fmnist"):
+        for method in ("fedinb", "fedinb-indae", "fedinb-hist-indae"):
+            for variant in ("", "j=50", "j=300"):
+                run = {"dataset": dataset, "split": "translation", "method": method, "variant": variant}
+                for n, setting in enumerate(("final", "start", "after=2", "after=10", "after=1")):
+                    cost = {"final": 90, "start": 0, "after=10": 80, "after=2": 20, "after=1": 10}[setting]
+                    rows += [run | {"setting": setting, "metric": "parameters", "value": cost}]
+                    rows += [run | {"setting": setting, "metric": m, "value": 100 - cost} for m in ("wd", "fid")]
+                    rows += [run | {"setting": setting, "metric": "wd_exact", "value": -n}]
+                rows += [run | {"setting": "final", "metric": "wd", "control": "other", "value": 7}]
+    accuracies = [
+        {"dataset": dataset, "method": method, "variant": variant, "domain": domain, "sync_steps": steps,
+         "metric": "accuracy", "setting": f"rounds={n}", "protocol": protocol, "value": n / 40}
+        for dataset in ("rotated-mnist", "rotated-fmnist")
+        for method, variant in (("fedavg", ""), ("feddirt", "l10-k10"), ("feddirt", "shared"))
+        for domain in ("75", "90")
+        for steps in ("10", "100")
+        for n in (10, 20)
+        for protocol in ("", "test-images")
+    ]  # fmt: skip
+    blank = dict.fromkeys(COLUMNS, "") | {"paper": "fedinb", "seed": "1"}
+    rows = [
+        blank | {"run": "/".join(row.get(k, "") for k in ("dataset", "method", "variant", "sync_steps"))} | row
+        for row in rows + accuracies
+    ]
+    return pd.DataFrame([row | {"table": table} for row in rows for table in ("table5", "figure2")], columns=COLUMNS)
+
+
 def _data(name: str) -> Any:
+    if name.startswith("fedinb-"):
+        kind = FEDINB["figures"][name.removeprefix("fedinb-")].get("data", "records")
+        return {"samples": _translated, "searches": _searches, "records": _distances}[kind]()
     if name.startswith("feddva-"):
         kind = FEDDVA["figures"][name.removeprefix("feddva-")].get("data", "records")
         return {"code-map": _codes, "samples": _decoded, "records": _rounds, "class-counts": _counts}[kind]()
@@ -236,4 +293,69 @@ def test_probes_show_the_printed_numbers_and_the_rounds():
     bars, curves = figure.axes
     assert any(line.get_ydata()[0] == pytest.approx(0.981) for line in bars.lines)
     assert sorted({x for line in curves.lines for x in line.get_xdata()}) == [5, 10]
+    plt.close(figure)
+
+
+# ---- FedINB's
+
+
+@pytest.mark.parametrize(
+    ("paper", "figures_of"),
+    [(name, config["figures"]) for name, config in (("fedinb", FEDINB), ("feddva", FEDDVA), ("padpaf", PADPAF))],
+)
+def test_every_figure_of_a_paper_can_be_drawn(paper, figures_of):
+    assert {f"{paper}-{figure}" for figure in figures_of} == {name for name in FIGURES if name.startswith(f"{paper}-")}
+
+
+def test_distances_are_drawn_in_the_order_of_what_was_sent():
+    figure = FIGURES["fedinb-figure2"](_distances())
+    panels = {axis.get_title(): axis for axis in figure.axes}
+    assert set(panels) == {"(a) auto-encoders", "(b) J of IndAEINB", "(c) histograms", "(e) V of HistIndAEINB",
+                           "(f) FedStarGAN"}  # fmt: skip
+    curves = {line.get_label(): line for line in panels["(b) J of IndAEINB"].lines[:-1]}
+    assert set(curves) == {"J = 50", "J = 100"}
+    for line in curves.values():
+        assert line.get_xdata().tolist() == [0, 10, 20, 80, 90]
+        assert line.get_ydata().tolist() == [100, 90, 80, 20, 10]
+    assert set(panels["(b) J of IndAEINB"].lines[-1].get_ydata()) == {7}, "other images of the target"
+    plt.close(figure)
+
+
+def test_figures_say_which_distance_they_show():
+    for name, word in (("fedinb-figure2", "Sinkhorn"), ("fedinb-figure4", "Fréchet")):
+        figure = FIGURES[name](_distances())
+        assert word in figure.get_supylabel()
+        plt.close(figure)
+
+
+def test_layers_follow_one_another_in_figure_15():
+    figure = FIGURES["fedinb-figure15"](_searches())
+    assert [axis.get_title() for axis in figure.axes] == ["INB", "HistINB", "IndAEINB"]
+    for axis in figure.axes:
+        first, second = (line for line in axis.lines if line.get_label() in ("0", "1"))
+        assert first.get_xdata().tolist() == [1, 2, 3, 4, 5, 6]
+        assert second.get_xdata().tolist() == [1, 2, 3, 5, 6], "its second layer begins with everyone's"
+        assert second.get_ydata().tolist() == [1.1, 1.2, 1.3, 2.1, 2.2]
+    plt.close(figure)
+
+
+def test_accuracy_is_drawn_against_iterations_with_the_printed_numbers():
+    figure = FIGURES["fedinb-figure14"](_distances())
+    axis = next(a for a in figure.axes if a.get_title() == "rotated-mnist, 75°\naggregated every 100")
+    curves = [line for line in axis.lines if len(line.get_xdata()) == 2]
+    assert len(curves) == 3
+    assert all(curve.get_xdata().tolist() == [1000, 2000] for curve in curves)
+    assert all(curve.get_ydata().tolist() == [0.25, 0.5] for curve in curves)
+    crosses = {float(line.get_ydata()[0]) for line in axis.lines if line.get_marker() == "x"}
+    assert crosses == {0.801, 0.909}, "Table 3: FedAvg and FedDIRT, L10-K10"
+    plt.close(figure)
+
+
+def test_translations_stand_below_their_originals():
+    figure = FIGURES["fedinb-figure3"](_translated())
+    panels = [axis for axis in figure.axes if axis.images]
+    assert [axis.get_title().split("\n")[0] for axis in panels] == ["(a) HistIndAEINB", "(b) FedStarGAN-16"]
+    picture = panels[0].images[0].get_array()
+    assert picture.shape == (4 * 5, 10 * 5, 3)
+    assert [int(picture[5 * row, 0, 0]) for row in range(4)] == [50, 50, 200, 200]
     plt.close(figure)

@@ -1,0 +1,29 @@
+"""Gathering: records under every table that their run is for, and whose images they are on."""
+
+import pandas as pd
+
+from common.records import COLUMNS
+from common.run_folder import write_csv
+from diptych.gathering import gather
+from diptych.study import load_study
+
+
+def _gathered(scale: str, run: str, styles: list[str], folder) -> pd.DataFrame:
+    rows = [dict.fromkeys(COLUMNS, "") | {"run": run, "style": style, "value": 1} for style in styles]
+    rows.append(rows[0] | {"run": "another/run/of/no/1"})
+    write_csv(folder / "part.csv", rows, COLUMNS)
+    gather(scale, [folder / "part.csv"], folder / "records.csv")
+    return pd.read_csv(folder / "records.csv", dtype=str, keep_default_na=False)
+
+
+def test_a_number_over_all_styles_is_on_stand_ins_if_one_of_them_is(tmp_path):
+    cell = next(cell for cell in load_study("reference").cells if "svhn" in cell.stand_ins)
+    found = _gathered("reference", cell.spec.run, ["mnist", "svhn", "all"], tmp_path)
+    assert dict(zip(found["style"], found["stand_in"], strict=True)) == {"mnist": "", "svhn": "yes", "all": "yes"}
+
+
+def test_the_papers_own_images_stand_in_for_nothing(tmp_path):
+    cell = load_study("paper").cells[0]
+    found = _gathered("paper", cell.spec.run, ["mnist", "all"], tmp_path)
+    assert set(found["stand_in"]) == {""}
+    assert cell.table in set(found["table"])
