@@ -11,7 +11,7 @@ What is exchanged, sorted samples or histograms (Hist), is `bins`.
 from typing import Annotated, Any
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from common.errors import InputError
@@ -21,9 +21,8 @@ from federation import Algorithm, Meeting, Phase, nothing
 from objectives import Autoencoder, monotone, slices, stiefel
 from objectives.iterative import Translator
 
-FIRST_STEP, GROWTH, SHRINK, ARMIJO, STILL = 0.1, 1.5, 0.5, 0.5, 1e-6
-"""Of the line search, as in the authors' code: the first step, by how much the next first trial is longer than the last
-accepted step, a trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
+GROWTH, SHRINK, ARMIJO, STILL = 1.5, 0.5, 0.5, 1e-6
+"""Of the line search, as in the authors' code: by how much the next first trial is longer than the last accepted step, a trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
 TRIALS = 60
 """In one iteration at most; then the step is nothing to 32-bit floats."""
 
@@ -35,6 +34,8 @@ class FedINB(Algorithm):
     Attributes:
         directions, iterations: K and J; L are the rounds.
         bins: V of the histograms that are sent in the place of sorted samples; null for the samples.
+        first_step: the first trial of a layer; 0.1 in the authors' code, whose objective is the sum over domains where
+            Eq. 2 has the mean, so that it is 0.1 times the number of domains by our measure.
         map_bins: B1 of the histograms of Algorithm 2, in the authors' code the root of the number of samples of a class
             over all domains.
         autoencoder_epochs: passes over its images before the first layer in which every client trains the
@@ -47,6 +48,7 @@ class FedINB(Algorithm):
     directions: PositiveInt = 10
     iterations: PositiveInt = 200
     bins: Annotated[int, Field(ge=1)] | None = None
+    first_step: PositiveFloat = 0.1
     map_bins: Annotated[int, Field(ge=2)] = 71
     autoencoder_epochs: NonNegativeInt = 50
 
@@ -134,7 +136,7 @@ class Search:
         self.domains, classes, _, d = x.shape
         draw = torch.Generator().manual_seed(random_key(meeting.seed, "directions", meeting.round))
         self.theta = stiefel.random(classes, d, inb.directions, draw)
-        self.tau = torch.full((classes,), FIRST_STEP, dtype=torch.float64)
+        self.tau = torch.full((classes,), inb.first_step, dtype=torch.float64)
         self.active = torch.arange(classes)
         self.notes: list[dict[str, float]] = []
 
