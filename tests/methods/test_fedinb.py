@@ -104,6 +104,60 @@ def test_a_wrong_search_is_caught(right, wrong):
         check_search()
 
 
+def _searched(x: torch.Tensor, theta: torch.Tensor, iterations: int) -> list[tuple[int, float]]:
+    """Trials and objective of each iteration with all of a class's samples (domains, n, d) in one place, 64 bits and
+    d x d matrices: Algorithm 1 as it would be without federation."""
+
+    def objective(theta: torch.Tensor) -> torch.Tensor:
+        ordered = (x @ theta).sort(dim=1).values
+        return (ordered - ordered.mean(dim=0)).square().mean()
+
+    tau, eye, found = 0.1, torch.eye(D).double(), []
+    for _ in range(iterations):
+        at = theta.requires_grad_()
+        before = objective(at)
+        a = -torch.autograd.grad(before, at)[0] @ at.mT
+        a, theta, trials = (a - a.mT).detach(), theta.detach(), 0
+        while True:
+            trials += 1
+            moved = torch.linalg.solve(eye + tau / 2 * a, (eye - tau / 2 * a) @ theta)
+            if objective(moved) >= before + 0.5 * tau * a.square().sum() / 2:
+                break
+            tau /= 2
+        theta, tau = moved, tau * 1.5
+        found.append((trials, float(objective(theta).detach())))
+    return found
+
+
+def check_against_the_central_search() -> None:
+    simulation, heard = _heard(rounds=1, iterations=20)
+    start = _said(heard, "theta")[0].double()
+    for c in range(CLASSES):
+        rows = [row for row in simulation.notes if row["class"] == c]
+        expected = _searched(_codes()[:, c].double(), start[c], 20)
+        assert [row["trials"] for row in rows] == [trials for trials, _ in expected]
+        assert [row["objective"] for row in rows] == pytest.approx([value for _, value in expected], rel=1e-4)
+        assert max(trials for trials, _ in expected) > 1
+
+
+def test_it_finds_what_a_central_search_does():
+    check_against_the_central_search()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("tau[left] *= (", "tau[left] *= 0.8 * ("),
+        ("self.tau[which] = tau * GROWTH", "self.tau[which] = tau"),
+        ("ARMIJO * tau[left] * slope[left]", "tau[left] * slope[left]"),
+        ("stiefel.recovered(theta, tried, tau)", "stiefel.recovered(theta, tried, 2 * tau)"),
+    ],
+)
+def test_another_search_is_caught(right, wrong):
+    with mutated("methods.fedinb", "Search", right, wrong), pytest.raises(AssertionError):
+        check_against_the_central_search()
+
+
 def test_directions_stay_orthonormal():
     simulation, heard = _heard(iterations=60)
     steps = _said(heard, "theta")
@@ -282,6 +336,17 @@ def test_auto_encoders_are_trained_before_the_first_layer_each_on_its_own():
     untrained = _trained(objective=objective, dealt=dealt, rounds=1, iterations=2, autoencoder_epochs=0)
     assert not untrained.history
     assert torch.equal(untrained.population.storage["encoder.layers.0.weight"][0], start["encoder.layers.0.weight"])
+
+
+def test_auto_encoders_of_another_run_stay_as_they_are():
+    objective = _objective(INBDigits, image_size=8)
+    start = {name: torch.rand(2, *t.shape) for name, t in objective.model().state_dict().items()}
+    algorithm = FedINB(objective=objective, **SIZES, autoencoder_epochs=0)
+    images, labels = torch.rand(4 * N, 1, 8, 8), torch.arange(CLASSES).repeat(2 * N)
+    dealt = ClientData(images, labels, tuple(torch.arange(4 * N).split(2 * N)))
+    simulation = Simulation(algorithm, dealt, training(rounds=1), 7, start=start)
+    simulation.run()
+    assert all(torch.equal(simulation.population.storage[name], rows) for name, rows in start.items())
 
 
 def test_pixels_need_no_training():
