@@ -216,8 +216,8 @@ def test_clients_say_their_quantiles_and_the_gradient_with_a_constant_barycenter
     [
         ("slices.histogram(ordered.values, bins)", "slices.histogram(slices.slices(self.x, theta.to(self.x)), bins)"),
         ("slices.histogram(ordered.values, bins)", "slices.histogram(ordered.values.flip(0), bins)"),
-        ("self.centre[which]) / self.domains", "self._sorted(which).values.mean(dim=0)) / self.domains"),
-        ("self.centre[which]) / self.domains", "self.centre[which])"),
+        ("self.centre[which], which)", "self._sorted(which).values.mean(dim=0), which)"),
+        ("self.centre[which], which) / self.domains", "self.centre[which], which)"),
         ("self._sorted(which), self.centre[which]", "self._sorted(which), 0 * self.centre[which]"),
     ],
 )
