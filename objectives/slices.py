@@ -23,14 +23,13 @@ class Sorted:
     order: Tensor
 
 
-def sorted_slices(x: Tensor, theta: Tensor, which: Tensor) -> Sorted:
-    """(theta_k^T x_m)_[i], of some of the classes.
+def sorted_slices(x: Tensor, theta: Tensor, which: Tensor | None = None) -> Sorted:
+    """(theta_k^T x_m)_[i].
 
     Args:
-        theta: (len(which), d, K).
-        which: the indices of these classes in x.
+        which: the classes in x that theta (len(which), d, K) is for, all if not given.
     """
-    if len(which) == x.shape[1]:
+    if which is None or len(which) == x.shape[1]:
         own = slices(x, theta)
     else:  # class by class, since to pick them from x would copy it
         own = torch.stack([slices(x[:, c], one) for c, one in zip(which.tolist(), theta, strict=True)], dim=1)
@@ -73,14 +72,17 @@ def loss(ordered: Tensor, barycenter: Tensor) -> Tensor:
     return -(ordered - barycenter).square().mean(dim=(-1, -2), dtype=torch.float64)
 
 
-def gradient(x: Tensor, ordered: Sorted, barycenter: Tensor, which: Tensor) -> Tensor:
-    """Of `loss` by theta, the barycenter constant (Remark 1): (domains, len(which), d, K).
+def gradient(x: Tensor, ordered: Sorted, barycenter: Tensor, which: Tensor | None = None) -> Tensor:
+    """Of `loss` by theta, the barycenter constant (Remark 1): (domains, classes, d, K).
 
     In closed form: each sample is drawn away from the place that its rank has in the barycenter.
+
+    Args:
+        which: the classes in x that the others are of, all if not given.
     """
     directions, n = ordered.values.shape[-2:]
     apart = torch.empty_like(ordered.values).scatter_(-1, ordered.order, ordered.values - barycenter)
-    if len(which) == x.shape[1]:
+    if which is None or len(which) == x.shape[1]:
         pulls = apart @ x  # several times as fast as x.mT @ apart.mT
     else:
         pulls = torch.stack([apart[:, i] @ x[:, c] for i, c in enumerate(which.tolist())], dim=1)
