@@ -38,7 +38,9 @@ def sorted_slices(x: Tensor, theta: Tensor, which: Tensor | None = None) -> Sort
 
 def _order(values: Tensor) -> Tensor:
     """Along the last axis; on a CPU numpy needs a third of torch's time."""
-    return torch.from_numpy(np.argsort(values.numpy())) if values.device.type == "cpu" else values.argsort(dim=-1)
+    return (
+        torch.from_numpy(np.argsort(values.detach().numpy())) if values.device.type == "cpu" else values.argsort(dim=-1)
+    )
 
 
 def histogram(ordered: Tensor, bins: int) -> Tensor:
