@@ -22,7 +22,8 @@ from objectives import Autoencoder, monotone, slices, stiefel
 from objectives.iterative import Translator
 
 GROWTH, SHRINK, ARMIJO, STILL = 1.5, 0.5, 0.5, 1e-6
-"""Of the line search, as in the authors' code: by how much the next first trial is longer than the last accepted step, a trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
+"""Of the line search, as in the authors' code: by how much the next first trial is longer than the last accepted step, a
+trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
 TRIALS = 60
 """In one iteration at most; then the step is nothing to 32-bit floats."""
 
