@@ -22,8 +22,8 @@ from objectives import Autoencoder, monotone, slices, stiefel
 from objectives.iterative import Translator
 
 GROWTH, SHRINK, ARMIJO, STILL = 1.5, 0.5, 0.5, 1e-6
-"""Of the line search, as in the authors' code: by how much the next first trial is longer than the last accepted step, a
-trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
+"""Of the line search, as in the authors' code: by how much the next first trial is longer than the last accepted step,
+a trial than the one before it, the slope that is asked for, and the change of theta that ends it."""
 TRIALS = 60
 """In one iteration at most; then the step is nothing to 32-bit floats."""
 
@@ -33,7 +33,7 @@ class FedINB(Algorithm):
     """Algorithm 3.
 
     Attributes:
-        directions, iterations: K and J; L are the rounds.
+        layers, directions, iterations: L, K and J. There are as many rounds as layers.
         bins: V of the histograms that are sent in the place of sorted samples; null for the samples.
         first_step: the first trial of a layer; 0.1 in the authors' code, whose objective is the sum over domains where
             Eq. 2 has the mean, so that it is 0.1 times the number of domains by our measure.
@@ -41,7 +41,6 @@ class FedINB(Algorithm):
             over all domains.
         autoencoder_epochs: passes over its images before the first layer in which every client trains the
             auto-encoder; none if it comes from another run.
-        layers: L, as many as there are rounds.
     """
 
     objective: Autoencoder
@@ -85,15 +84,17 @@ class FedINB(Algorithm):
             raise InputError(f"training.rounds: there are {self.layers} layers (algorithm.layers), got more rounds")
         x = torch.stack([_by_class(*case, meeting.round - 1) for case in zip(*_cases(meeting), strict=True)])
         theta, notes = Search(self, meeting, x).run()
-        z = slices.slices(x, theta.to(x)).double()
-        own = monotone.estimated(z, self.map_bins)
-        meeting.up(histogram=torch.cat([own.masses[..., 1:], own.mean, own.deviation], dim=-1))
-        centre = monotone.barycenter(own)  # equal weights
-        meeting.down(barycenter=torch.cat([centre.places[..., 1:-1], centre.mean, centre.deviation], dim=-1))
-        for m, member in enumerate(meeting.members):
-            one = monotone.Distribution.of_equal_bins(own.mean[m], own.deviation[m], own.masses[m])
-            member.put(meeting.round - 1, theta, one, centre)
+        centre, own = self.barycenter(meeting, slices.slices(x, theta.to(x)).double())
+        for member, histogram in zip(meeting.members, own, strict=True):
+            member.put(meeting.round - 1, theta, histogram, centre)
         return notes
+
+    def barycenter(self, meeting: Meeting, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Algorithm 2 along all directions at once, with equal weights: quantiles of the barycenter, as clients hear
+        them, and their own histograms."""
+        own = meeting.up(histogram=monotone.estimated(z, self.map_bins).histogram())
+        centre = monotone.barycenter(monotone.Distribution.of_histogram(own))
+        return meeting.down(barycenter=centre.quantiles()), own
 
     def translate(self, source: Any, target: Any, x: Tensor, y: Tensor) -> Tensor:
         """f = T_target^-1 after T_source: images x of a client's domain, with labels y, as those of another's."""

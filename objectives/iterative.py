@@ -51,40 +51,27 @@ class Translator(nn.Module):
 
     theta: Tensor
     own: Tensor
-    masses: Tensor
     barycenter: Tensor
-    places: Tensor
 
     def __init__(
         self, encoder: nn.Module, decoder: nn.Module, d: int, classes: int, layers: int, directions: int, bins: int
     ) -> None:
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
-        shape = layers, classes, directions
         self.register_buffer("theta", torch.zeros(layers, classes, d, directions))
-        normal = torch.tensor([0.0, 1.0]).expand(*shape, 2).clone()
-        self.register_buffer("own", normal)
-        self.register_buffer("masses", torch.linspace(0, 1, bins + 1).expand(*shape, -1).clone())
-        self.register_buffer("barycenter", normal.clone())
-        self.register_buffer("places", torch.linspace(0, 1, POINTS + 2).expand(*shape, -1).clone())
+        normal = torch.tensor([0.0, 1.0])
+        even = {"own": torch.arange(1, bins + 1) / bins, "barycenter": (torch.arange(POINTS) + 0.5) / POINTS}
+        for name, numbers in even.items():
+            self.register_buffer(name, torch.cat([numbers, normal]).repeat(layers, classes, directions, 1))
 
     def layer(self, number: int, of: int | slice = slice(None)) -> Layer:
         """A layer, from 0, of one class or of all."""
-        own, centre = self.own[number, of].double(), self.barycenter[number, of].double()
-        return Layer(
-            self.theta[number, of],
-            Distribution.of_equal_bins(own[..., :1], own[..., 1:], self.masses[number, of].double()),
-            Distribution.of_equal_masses(centre[..., :1], centre[..., 1:], self.places[number, of].double()),
-        )
+        own, barycenter = self.own[number, of], self.barycenter[number, of]
+        return Layer(self.theta[number, of], Distribution.of_histogram(own), Distribution.of_quantiles(barycenter))
 
-    @torch.no_grad()
-    def put(self, number: int, theta: Tensor, own: Distribution, barycenter: Distribution) -> None:
-        """Set a layer, of all classes."""
-        self.theta[number] = theta
-        self.own[number] = torch.cat([own.mean, own.deviation], dim=-1)
-        self.masses[number] = own.masses
-        self.barycenter[number] = torch.cat([barycenter.mean, barycenter.deviation], dim=-1)
-        self.places[number] = barycenter.places
+    def put(self, number: int, theta: Tensor, own: Tensor, barycenter: Tensor) -> None:
+        """Set a layer, of all classes: directions, the domain's histogram and the barycenter's quantiles."""
+        self.theta[number], self.own[number], self.barycenter[number] = theta, own, barycenter
 
     def latent(self, x: Tensor, y: Tensor, layers: int | None = None) -> Tensor:
         """T_m: images (batch, channels, height, width) in [0, 1] with labels y to the shared space (batch, d).

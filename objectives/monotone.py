@@ -27,16 +27,24 @@ class Distribution:
     masses: Tensor
 
     @staticmethod
-    def of_equal_bins(mean: Tensor, deviation: Tensor, masses: Tensor) -> Distribution:
-        """Corners at evenly spaced places: a histogram."""
-        return Distribution(mean, deviation, torch.linspace(0, 1, masses.shape[-1]).to(masses), masses)
+    def of_histogram(numbers: Tensor) -> Distribution:
+        """With corners at evenly spaced places: what `histogram` returned, (..., bins + 2)."""
+        masses, mean, deviation = numbers.double().split([numbers.shape[-1] - 2, 1, 1], dim=-1)
+        return _with_bins(mean, deviation, torch.cat([torch.zeros_like(mean), masses], dim=-1))
+
+    def histogram(self) -> Tensor:
+        """The masses until the end of each bin, mean and deviation: all that there is to say if bins are equal."""
+        return torch.cat([self.masses[..., 1:], self.mean, self.deviation], dim=-1)
 
     @staticmethod
-    def of_equal_masses(mean: Tensor, deviation: Tensor, places: Tensor) -> Distribution:
-        """Corners at 0, 1 and the middles of so many equal masses: quantiles."""
-        inner = (torch.arange(places.shape[-1] - 2).to(places) + 0.5) / (places.shape[-1] - 2)
-        ends = torch.zeros(1).to(places), torch.ones(1).to(places)
-        return Distribution(mean, deviation, places, torch.cat([ends[0], inner, ends[1]]))
+    def of_quantiles(numbers: Tensor) -> Distribution:
+        """With corners at evenly spaced masses: what `quantiles` returned, (..., points + 2)."""
+        places, mean, deviation = numbers.double().split([numbers.shape[-1] - 2, 1, 1], dim=-1)
+        return _with_masses(mean, deviation, places)
+
+    def quantiles(self) -> Tensor:
+        """The places of the middles of equal masses, mean and deviation: all that there is to say then."""
+        return torch.cat([self.places[..., 1:-1], self.mean, self.deviation], dim=-1)
 
     def __call__(self, z: Tensor) -> Tensor:
         """F(z), of z (..., n)."""
@@ -47,6 +55,22 @@ class Distribution:
         """F^-1(p), of p (..., n) in (0, 1)."""
         u = _interpolated(p, self.masses, self.places).clamp(EDGE, 1 - EDGE)
         return torch.special.ndtri(u) * self.deviation + self.mean
+
+
+def _with_bins(mean: Tensor, deviation: Tensor, masses: Tensor) -> Distribution:
+    return Distribution(mean, deviation, torch.linspace(0, 1, masses.shape[-1]).to(masses), masses)
+
+
+def _with_masses(mean: Tensor, deviation: Tensor, places: Tensor) -> Distribution:
+    """0 and 1 are places, and have the masses 0 and 1."""
+    nothing, everything = torch.zeros_like(mean), torch.ones_like(mean)
+    masses = (torch.arange(places.shape[-1]).to(places) + 0.5) / places.shape[-1]
+    return Distribution(
+        mean,
+        deviation,
+        torch.cat([nothing, places, everything], dim=-1),
+        torch.cat([masses.new_zeros(1), masses, masses.new_ones(1)]),
+    )
 
 
 def _interpolated(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
@@ -70,7 +94,7 @@ def estimated(z: Tensor, bins: int) -> Distribution:
     which = (u * bins).floor().long().clamp(0, bins - 1)
     counts = torch.zeros(*z.shape[:-1], bins, dtype=z.dtype).scatter_add_(-1, which, torch.ones_like(z)) + LEAST_COUNT
     masses = torch.cat([torch.zeros_like(mean), counts.cumsum(-1) / counts.sum(-1, keepdim=True)], dim=-1)
-    return Distribution.of_equal_bins(mean, deviation, masses)
+    return _with_bins(mean, deviation, masses)
 
 
 def barycenter(domains: Distribution, points: int = POINTS) -> Distribution:
@@ -78,5 +102,4 @@ def barycenter(domains: Distribution, points: int = POINTS) -> Distribution:
     p = (torch.arange(points, dtype=domains.mean.dtype) + 0.5) / points
     curve = domains.inverse(p.expand(*domains.mean.shape[:-1], points)).mean(dim=0)
     mean, deviation, u = _standardised(curve)
-    places = torch.cat([torch.zeros_like(mean), u, torch.ones_like(mean)], dim=-1)
-    return Distribution.of_equal_masses(mean, deviation, places)
+    return _with_masses(mean, deviation, u)

@@ -307,10 +307,9 @@ def test_source_and_target_are_not_interchanged():
 
 def test_all_domains_have_the_same_directions_and_barycenters_and_a_distribution_of_their_own():
     storage = _trained().population.storage
-    for name in ("theta", "barycenter", "places"):
+    for name in ("theta", "barycenter"):
         assert (storage[name] == storage[name][:1]).all()
-    for name in ("own", "masses"):
-        assert (storage[name] != storage[name][:1]).flatten(1).any(dim=1).tolist() == [False, True, True]
+    assert (storage["own"] != storage["own"][:1]).flatten(1).any(dim=1).tolist() == [False, True, True]
 
 
 def test_a_layer_that_a_client_was_not_at_leaves_its_images_alone():

@@ -28,8 +28,7 @@ def _fitted(kind=Translator) -> list[Translator]:
         own = monotone.estimated((x @ theta).mT.double(), 30)
         centre = monotone.barycenter(own)
         for m, one in enumerate(made):
-            its = monotone.Distribution.of_equal_bins(own.mean[m], own.deviation[m], own.masses[m])
-            one.put(number, theta, its, centre)
+            one.put(number, theta, own.histogram()[m], centre.quantiles())
         x = torch.stack([one.layer(number).forward(x[m]) for m, one in enumerate(made)])
     return made
 

@@ -76,3 +76,19 @@ def test_samples_that_are_all_the_same_stay_finite():
     centre = monotone.barycenter(same)
     there = centre.inverse(same(torch.full((2, 1, 5), 4.0, dtype=torch.float64)))
     torch.testing.assert_close(there, torch.full((2, 1, 5), 4.0, dtype=torch.float64))
+
+
+def test_what_is_said_of_a_distribution_is_all_of_it():
+    """A histogram by its masses, a barycenter by its places; both with mean and deviation."""
+    z = torch.randn(2, 3, 200, generator=torch.Generator().manual_seed(4), dtype=torch.float64) * 2 + 1
+    own = monotone.estimated(z, 15)
+    centre = monotone.barycenter(own)
+    assert own.histogram().shape == (2, 3, 15 + 2)
+    assert centre.quantiles().shape == (3, monotone.POINTS + 2)
+    for given, again in (
+        (own, monotone.Distribution.of_histogram(own.histogram())),
+        (centre, monotone.Distribution.of_quantiles(centre.quantiles())),
+    ):
+        p = torch.linspace(0.01, 0.99, 50, dtype=torch.float64).expand(*given.mean.shape[:-1], 50)
+        torch.testing.assert_close(again.inverse(p), given.inverse(p))
+        torch.testing.assert_close(again(given.inverse(p)), given(given.inverse(p)))
