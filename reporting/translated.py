@@ -247,7 +247,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
             part = rows[(rows[list(here)] == pd.Series(here)).all(axis=1)]
             for series, curve in part.groupby("series"):
                 means = curve.groupby("iteration")["value"].mean()
-                axis.plot(means.index, means.to_numpy(), color=colours[str(series)], lw=1.2)
+                axis.plot(means.index, means.to_numpy(), color=colours[str(series)], lw=1.2, marker=".")
             _printed(axis, here, colours, part["iteration"].max())
             axis.set_title(f"{dataset}, {domain}°\naggregated every {period}", fontsize=8)
     figure.supxlabel("iteration", fontsize=9)
