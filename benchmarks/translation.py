@@ -3,8 +3,9 @@
     python -m benchmarks.translation
     python -m benchmarks.translation --images 50 --layers 2 --iterations 10
 
-Five clients with so many images of each of ten classes, random and of MNIST's size: what is done does not depend on
-them, save the number of trials of the line search. The auto-encoders are not trained here.
+Five clients with so many images of each of ten classes, of MNIST's size, random and darker from client to client: what
+is done does not depend on them, save the number of trials of the line search, as long as domains are not alike. The
+auto-encoders are not trained here.
 """
 
 import argparse
@@ -46,7 +47,8 @@ def simulation(images: int, layers: int, iterations: int) -> Simulation:
     algorithm = checked(fedinb.FedINB, "algorithm", content, objective=objective)
     draw = torch.Generator().manual_seed(0)
     count = DOMAINS * CLASSES * images
-    pixels = torch.randint(0, 256, (count, 1, 28, 28), dtype=torch.uint8, generator=draw)
+    light = torch.linspace(1, 0.2, DOMAINS).repeat_interleave(CLASSES * images)[:, None, None, None]
+    pixels = (torch.randint(0, 256, (count, 1, 28, 28), generator=draw) * light).byte()
     labels = torch.arange(CLASSES).repeat_interleave(images).repeat(DOMAINS)
     data = ClientData(pixels, labels, torch.arange(count).split(CLASSES * images))
     return Simulation(algorithm, data, TrainingSettings(rounds=layers), SEED)
