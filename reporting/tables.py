@@ -173,9 +173,10 @@ def _control_rows(
 
 
 def _ours(cells: pd.DataFrame) -> Ours:
-    by_seed = cells.groupby("seed")["value"].mean()
+    """Every seed counts once, however many of the layout's tables its run is for."""
+    by_seed = cells.groupby("seed")["value"].agg(lambda values: values.mean(skipna=False))
     return Ours(
-        mean=float(cells["value"].mean(skipna=False)),
+        mean=float(by_seed.mean(skipna=False)),
         std=float(by_seed.std()) if len(by_seed) > 1 else 0.0,
         seeds=len(by_seed),
         comparable=not (cells["stand_in"] == "yes").any(),
