@@ -36,7 +36,8 @@ PARTS: dict[str, list[Callable[..., object]]] = {
     "losses": [slices.loss],
     "steps of directions": [stiefel.cayley, stiefel.recovered, stiefel.slope],
     "maps to the barycenter": [monotone.estimated, monotone.barycenter],
-    "codes, through the layers so far": [fedinb._by_class],
+    "codes": [fedinb.FedINB.constants],
+    "the layers so far": [fedinb._by_class],
 }
 
 

@@ -127,7 +127,7 @@ class Meeting:
         seed: of the run.
         clients: the numbers of those who take part.
         members: their models.
-        images: for each, its training images (images, channels, height, width) as it sees them, in [0, 1].
+        constants: for each, what `Algorithm.constants` says of its training images.
         labels: for each, (images,).
     """
 
@@ -135,7 +135,7 @@ class Meeting:
     seed: int
     clients: list[int]
     members: list[Any]
-    images: list[Tensor]
+    constants: list[dict[str, Tensor]]
     labels: list[Tensor]
     channel: Channel
 
@@ -263,7 +263,7 @@ class Algorithm:
 
     def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Per-sample tensors, of a client's images x and their labels y, that stay fixed once the prologue is over and
-        everybody has been told; they are added to every batch."""
+        everybody has been told; batches and meetings have them."""
         return {}
 
     def applications(self, members: list[Any], draw: torch.Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:

@@ -262,13 +262,12 @@ class Simulation:
 
     def _converse(self, round: int, chosen: list[int]) -> None:
         shares = [self.data.share(client, round) for client in chosen]
-        draws = [_generator(self.seed, "conversation", round, client) for client in chosen]
         meeting = Meeting(
             round,
             self.seed,
             chosen,
             [self.population.members[client] for client in chosen],
-            [self._seen(k, self.data.images[i], draw) for k, i, draw in zip(chosen, shares, draws, strict=True)],
+            [self._fixed(client, indices) for client, indices in zip(chosen, shares, strict=True)],
             [self.data.labels[indices] for indices in shares],
             self.channel,
         )
@@ -284,6 +283,15 @@ class Simulation:
                 for i in self.data.clients[client].split(256)
             ]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    def _fixed(self, client: int, indices: Tensor) -> dict[str, Tensor]:
+        """The constants of a share of a client's images."""
+        if self.data.turns is None:  # all of them
+            return self.constants[client]
+        own = self.data.clients[client]
+        order = own.argsort()
+        places = order[torch.searchsorted(own, indices, sorter=order)]
+        return {name: rows[places] for name, rows in self.constants[client].items()}
 
     # ---- local work
 
@@ -371,12 +379,13 @@ class Simulation:
         """Batches of a client's samples. They are drawn several at a time, which costs small images far less."""
         draw = phase.draw or self.algorithm.draw
         per_draw = max(1, DRAWN_NUMBERS // (self.settings.batch_size * self.data.images[0].numel()))
+        constants = self._fixed(client, indices)
         while chunk := list(itertools.islice(positions, per_draw)):
             joined = torch.cat(chunk)
             images = indices[joined]
             drawn = draw(self._seen(client, self.data.images[images], draws), self.data.labels[images], draws)
             drawn = on_device(drawn, self.data.images.device)
-            drawn |= {name: rows[joined] for name, rows in self.constants[client].items()}
+            drawn |= {name: rows[joined] for name, rows in constants.items()}
             if self.data.styles is not None:
                 drawn["style"] = self.data.styles[images]
             yield from split_batch(drawn, [len(part) for part in chunk])

@@ -77,6 +77,10 @@ class FedINB(Algorithm):
         """No local work beside the conversation."""
         return []
 
+    def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """Codes, which are what all layers start from."""
+        return {"codes": model.eval().encoder(x)}
+
     @torch.no_grad()
     def converse(self, meeting: Meeting) -> list[dict[str, float]]:
         """A layer: directions, then the maps along them. Returns what each iteration came to."""
@@ -102,7 +106,7 @@ class FedINB(Algorithm):
 
 
 def _cases(meeting: Meeting) -> tuple[list[Any], list[Tensor], list[Tensor]]:
-    """Models, images and labels of those who meet.
+    """Models, codes and labels of those who meet.
 
     Raises:
         InputError: there is one domain, a class is missing somewhere, or there is more of it at one than at another.
@@ -116,15 +120,13 @@ def _cases(meeting: Meeting) -> tuple[list[Any], list[Tensor], list[Tensor]]:
             "data.per_class: FedINB needs as many images of each class at each client, and two or more; "
             f"got between {int(counts.min())} and {int(counts.max())}"
         )
-    return meeting.members, meeting.images, meeting.labels
+    return meeting.members, [constants["codes"] for constants in meeting.constants], meeting.labels
 
 
-def _by_class(member: Translator, images: Tensor, labels: Tensor, layers: int) -> Tensor:
+def _by_class(member: Translator, codes: Tensor, labels: Tensor, layers: int) -> Tensor:
     """z_m <- T_m(x_m), as (classes, n, d)."""
-    member.eval()
     order = labels.argsort(stable=True)
-    z = torch.cat([member.latent(*part, layers) for part in zip(images.split(1024), labels.split(1024), strict=True)])
-    return z[order].unflatten(0, (member.theta.shape[1], -1))
+    return member.aligned(codes, labels, layers)[order].unflatten(0, (member.theta.shape[1], -1))
 
 
 class Search:

@@ -1,5 +1,6 @@
 """Iterative alignment: an invertible map to a space that all domains share, layer by layer (FedINB, Algorithm 3)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -32,7 +33,7 @@ class Layer:
         """And back."""
         return self._moved(x, lambda z: self.own.inverse(self.barycenter(z)))
 
-    def _moved(self, x, along) -> Tensor:  # type: ignore[no-untyped-def]
+    def _moved(self, x: Tensor, along: Callable[[Tensor], Tensor]) -> Tensor:
         z = slices(x, self.theta).double()
         return x + (along(z) - z).mT.to(x) @ self.theta.mT
 
@@ -79,13 +80,17 @@ class Translator(nn.Module):
         Args:
             layers: how many of them, from the first; null for all.
         """
-        return self._through(self.encoder(x), y, range(len(self.theta))[:layers], Layer.forward)
+        return self.aligned(self.encoder(x), y, layers)
+
+    def aligned(self, z: Tensor, y: Tensor, layers: int | None = None) -> Tensor:
+        """The same from codes (batch, d)."""
+        return self._through(z, y, range(len(self.theta))[:layers], Layer.forward)
 
     def images(self, z: Tensor, y: Tensor, layers: int | None = None) -> Tensor:
         """T_m^-1: from the shared space to this domain's images in [0, 1]."""
         return self.decoder(self._through(z, y, range(len(self.theta))[:layers][::-1], Layer.inverse))
 
-    def _through(self, z, y, numbers, way) -> Tensor:  # type: ignore[no-untyped-def]
+    def _through(self, z: Tensor, y: Tensor, numbers: range, way: Callable[[Layer, Tensor], Tensor]) -> Tensor:
         z = z.clone()
         for c in y.unique().tolist():
             rows = y == c

@@ -39,13 +39,13 @@ def recovered(theta: Tensor, moved: Tensor, tau: Tensor) -> Tensor:
 
     That is how clients halve a step without hearing of it (App. C.3, which does not say how). With A = g theta^T -
     theta g^T, moved - theta = -tau / 2 A (theta + moved): what of g is orthogonal to theta follows by a division, and
-    of theta^T g the antisymmetric part, which is all that the step depends on.
+    so does theta^T g up to a symmetric part, on which the step does not depend.
     """
     middle = theta + moved
     along = theta.mT @ middle
     force = 2 / tau[:, None, None] * (theta - moved)  # A (theta + moved)
     inside = theta.mT @ force
     outside = torch.linalg.solve(along, force - theta @ inside, left=False)
-    # theta^T force = a along - a^T along - outside^T middle, with a = theta^T g
-    antisymmetric = torch.linalg.solve(along, inside + outside.mT @ middle, left=False)
+    # inside = (a - a^T) along - outside^T middle with a = theta^T g; the last, divided by along, is symmetric
+    antisymmetric = torch.linalg.solve(along, inside, left=False)
     return outside + theta @ antisymmetric / 2

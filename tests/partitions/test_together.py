@@ -1,5 +1,8 @@
 """One source dealt over the clients of several styles; clients that keep some classes; workers that take turns."""
 
+import dataclasses
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -140,6 +143,31 @@ def test_the_engine_takes_one_turn_in_each_round():
     steps = [row["steps"] for row in simulation.history if row["client"] == 0]
     assert steps == [4, 1, 4]
     assert simulation.done == simulation.total
+
+
+class Remembering(FedAvg):
+    """Has for each image its mean as a constant, and compares."""
+
+    apart: ClassVar[list[float]] = []
+
+    def constants(self, model, x, y):
+        return {"mean": x.mean(dim=(1, 2, 3))}
+
+    def updates(self):
+        def compared(m, batch):
+            self.apart.append(float((batch["x"].mean(dim=(1, 2, 3)) - batch["mean"]).abs().max()))
+            return self.objective.updates()[0].loss(m, batch)
+
+        return [dataclasses.replace(self.objective.updates()[0], loss=compared)]
+
+
+def test_an_images_constants_are_its_own_whosever_turn_it_is():
+    images, labels = torch.rand(40, 3, 8, 8), torch.arange(40) % 10
+    turns = ((torch.arange(12, 20), torch.arange(0, 12)), (torch.arange(36, 40), torch.arange(20, 36)))
+    data = ClientData(images, labels, tuple(torch.cat(t) for t in turns), turns=turns)
+    simulate(Remembering(objective=objective("classification")), data, rounds=2, batch_size=4)
+    assert len(Remembering.apart) == 2 + 3 + 1 + 4
+    assert max(Remembering.apart) < 1e-6
 
 
 # ---- Simpson's paradox
