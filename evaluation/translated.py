@@ -8,25 +8,30 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import PositiveInt
 
 from common.run_folder import RunFolder
 from evaluation.frechet import extractor, frechet_distance, gaussian
 from evaluation.rows import result
-from evaluation.transport import Cost, exact, flat, sinkhorn
+from evaluation.transport import Cost, exact, flat, mean, sinkhorn
 
 Arrays = dict[str, np.ndarray]
-Pairs = dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]
-"""(source, target) -> images, and their labels."""
+Labelled = tuple[np.ndarray, np.ndarray]
+"""Images, and their labels."""
+Domains = dict[str, Labelled]
+Pairs = dict[tuple[str, str], Labelled]
+"""(source, target) -> what the source's images have become."""
+Measured = tuple[str, str, float]
+"""Metric, unit and value."""
+Measure = Callable[[str, Pairs, Domains], Iterator[Measured]]
 CONTROLS = {"": "translated", "rotation": "rotated"}
 DEFAULTS = {"iterations": 200, "directions": 10, "layers": 10}
-"""J, K and L of FedINB where a specification does not say them."""
+"""J, K and L where a specification does not say them, which are FedINB's own."""
 NOT_NUMBERS = ("halved",)
 """What crosses the channel and is no 32-bit number."""
 
 
 def translation(
-    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]], images: PositiveInt | None = None
+    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]]
 ) -> Iterator[dict[str, Any]]:
     """Wasserstein and Fréchet distance after every snapshot (`after=<round>`; `start` before the first) and at the end.
 
@@ -37,87 +42,69 @@ def translation(
 
     Controls: `identity`, images that are not translated; `rotation`, images turned by the angle in between;
     `other`, other images of the target's own.
-
-    Args:
-        images: of each domain, evenly over classes; all that the run has kept if not given.
     """
     if not any(key.startswith("translated/") for key in run.samples):
         return
-    kept = run.samples
-    domains = [key.removeprefix("real/") for key in kept if key.startswith("real/")]
-    all_real = {name: (kept[f"real/{name}"], kept[f"label/{name}"]) for name in domains}
-    shown: list[tuple[str, str, Pairs]] = []
+    real = _by_domain(run.samples, "real", "label")
+    measures: list[Measure] = [_wasserstein, *(_Frechet(name, run, real) for name in extractors)]
+    for setting, control, pairs in _shown(run, real):
+        for measure in measures if pairs else []:
+            for metric, unit, value in measure(control, pairs, real):
+                yield result(metric, unit, value, setting=setting, control=control)
+
+
+def _by_domain(kept: Arrays, images: str, labels: str) -> Domains:
+    names = [key.removeprefix(f"{images}/") for key in kept if key.startswith(f"{images}/")]
+    return {name: (kept[f"{images}/{name}"], kept[f"{labels}/{name}"]) for name in names}
+
+
+def _shown(run: RunFolder, real: Domains) -> Iterator[tuple[str, str, Pairs]]:
+    """Setting, control, and what there is to be compared."""
     for round in run.snapshots:
-        shown.append((f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", all_real)))
-    shown += [("final", control, _pairs(kept, kind, all_real)) for control, kind in CONTROLS.items()]
-    real = {name: _some(*case, images) for name, case in all_real.items()}
-    others = {name: (kept[f"other/{name}"], kept[f"other-label/{name}"]) for name in domains}
-    shown.append(("final", "identity", {(a, b): real[a] for a in domains for b in domains}))
-    shown.append(("final", "other", {(a, b): others[b] for a in domains for b in domains}))
-    for setting, control, all_pairs in shown:
-        pairs = {pair: _some(*case, images) for pair, case in all_pairs.items()}
-        if pairs:
-            yield from _wasserstein(setting, control, pairs, real)
-            for name in extractors:
-                yield _frechet(name, run, setting, control, pairs, real)
+        yield f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", real)
+    for control, kind in CONTROLS.items():
+        yield "final", control, _pairs(run.samples, kind, real)
+    yield "final", "identity", {(a, b): real[a] for a in real for b in real}
+    others = _by_domain(run.samples, "other", "other-label")
+    yield "final", "other", {("other", b): images for b, images in others.items()}
 
 
-def _some(images: np.ndarray, labels: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The first of each class, `count` in all, or all of them."""
-    if count is None:
-        return images, labels
-    classes = np.unique(labels)
-    first = np.sort(np.concatenate([np.flatnonzero(labels == c)[: -(-count // len(classes))] for c in classes]))
-    return images[first], labels[first]
-
-
-def _pairs(arrays: Arrays, kind: str, real: dict[str, tuple[np.ndarray, np.ndarray]]) -> Pairs:
+def _pairs(arrays: Arrays, kind: str, real: Domains) -> Pairs:
     keys = [key.split("/") for key in arrays if key.startswith(f"{kind}/")]
     return {(a, b): (arrays[f"{kind}/{a}/{b}"], real[a][1]) for _, a, b in keys}
 
 
-def _wasserstein(
-    setting: str, control: str, pairs: Pairs, real: dict[str, tuple[np.ndarray, np.ndarray]]
-) -> Iterator[dict[str, Any]]:
+def _wasserstein(control: str, pairs: Pairs, real: Domains) -> Iterator[Measured]:
     for name, measure in (("wd", sinkhorn), ("wd_exact", exact)):
         costs = {(a, b): _over_classes(measure, images, real[b]) for (a, b), images in pairs.items()}
-        between = [cost for (a, b), cost in costs.items() if a != b]
-        for metric, of in ((name, list(costs.values())), (f"{name}_between", between)):
-            yield result(metric, "score", _mean(of, "value"), setting=setting, control=control)
+        found = mean(list(costs.values()))
+        yield name, "score", found.value
+        yield f"{name}_between", "score", mean([cost for (a, b), cost in costs.items() if a != b]).value
         if measure is sinkhorn:
-            for metric, unit, field in (
-                ("wd_iterations", "count", "iterations"),
-                ("wd_marginal_error", "fraction", "marginal_error"),
-            ):
-                yield result(metric, unit, _mean(list(costs.values()), field), setting=setting, control=control)
+            yield "wd_iterations", "count", found.iterations
+            yield "wd_marginal_error", "fraction", found.marginal_error
 
 
-def _over_classes(
-    measure: Callable[[np.ndarray, np.ndarray], Cost],
-    made: tuple[np.ndarray, np.ndarray],
-    real: tuple[np.ndarray, np.ndarray],
-) -> Cost:
+def _over_classes(measure: Callable[[np.ndarray, np.ndarray], Cost], made: Labelled, real: Labelled) -> Cost:
     (images, labels), (reference, theirs) = made, real
-    found = [measure(flat(images[labels == c]), flat(reference[theirs == c])) for c in np.unique(theirs)]
-    return Cost(*(float(np.mean([getattr(cost, field) for cost in found])) for field in Cost.__annotations__))
+    return mean([measure(flat(images[labels == c]), flat(reference[theirs == c])) for c in np.unique(theirs)])
 
 
-def _mean(costs: list[Cost], field: str) -> float:
-    return float(np.mean([getattr(cost, field) for cost in costs]))
+class _Frechet:
+    """The Fréchet distance to every domain's own images, whose features are made once."""
 
+    def __init__(self, name: str, run: RunFolder, real: Domains) -> None:
+        self.extract, sha = extractor(name, run)
+        self.metric = f"fid:{name}-{sha[:8]}"
+        self.references = {b: gaussian(self.extract(images), f"domain {b}") for b, (images, _) in real.items()}
 
-def _frechet(
-    name: str, run: RunFolder, setting: str, control: str, pairs: Pairs, real: dict[str, tuple[np.ndarray, np.ndarray]]
-) -> dict[str, Any]:
-    extract, sha = extractor(name, run)
-    references = {b: gaussian(extract(images), f"domain {b}") for b, (images, _) in real.items()}
-    values = [
-        frechet_distance(gaussian(extract(images), f"{a} as {b}"), references[b])
-        for (a, b), (images, _) in pairs.items()
-    ]
-    counts = f"{len(next(iter(pairs.values()))[0])}-{control or 'translated'}:{len(next(iter(real.values()))[0])}-test"
-    metric = f"fid:{name}-{sha[:8]}:{counts}"
-    return result(metric, "score", float(np.mean(values)), setting=setting, control=control)
+    def __call__(self, control: str, pairs: Pairs, real: Domains) -> Iterator[Measured]:
+        values = [
+            frechet_distance(gaussian(self.extract(images), f"{a} as {b}"), self.references[b])
+            for (a, b), (images, _) in pairs.items()
+        ]
+        made, own = (len(next(iter(part.values()))[0]) for part in (pairs, real))
+        yield f"{self.metric}:{made}-{control or 'translated'}:{own}-test", "score", float(np.mean(values))
 
 
 def exchanged(run: RunFolder) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """How far two sets of images are apart: the cost of moving one onto the other, squared Euclidean."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import ot
@@ -26,6 +27,11 @@ class Cost:
     marginal_error: float = 0.0
 
 
+def mean(costs: Sequence[Cost], weights: Sequence[float] | None = None) -> Cost:
+    """Of each attribute, where no weights are given evenly."""
+    return Cost(*np.average([astuple(cost) for cost in costs], axis=0, weights=weights).tolist())
+
+
 def flat(images: np.ndarray) -> np.ndarray:
     """Images (n, channels, height, width), bytes, as points (n, d) in [0, 1]^d."""
     return images.reshape(len(images), -1).astype(np.float64) / 255
@@ -48,7 +54,7 @@ def sinkhorn(a: np.ndarray, b: np.ndarray) -> Cost:
     chunks = [slice(start, start + CHUNK) for start in range(0, min(len(a), len(b)), CHUNK)]
     found = [_chunk(ot.dist(a[chunk], b[chunk])) for chunk in chunks]
     sizes = [len(a[chunk]) for chunk in chunks]
-    return Cost(*(float(np.average([getattr(c, f) for c in found], weights=sizes)) for f in Cost.__annotations__))
+    return mean(found, sizes)
 
 
 def _chunk(cost: np.ndarray) -> Cost:

@@ -6,7 +6,9 @@ import pytest
 from common.run_folder import RunFolder
 from common.spec import Spec
 from evaluation import translated
+from evaluation.frechet import frechet_distance, gaussian
 from evaluation.transport import exact, flat
+from methods.fedinb import FedINB
 from tests.mutation import mutated
 
 DOMAINS = ("0", "30", "60")
@@ -114,7 +116,7 @@ def test_a_perfect_translation_has_no_distance(tmp_path):
     [
         ("_over_classes", "images[labels == c]", "images[labels != c]"),
         ("_pairs", "{(a, b): (arrays", "{(b, a): (arrays"),
-        ("_wasserstein", "real[b])", "real[a])"),
+        ("_wasserstein", "real[b])", "real.get(a, real[b]))"),
     ],
 )
 def test_another_pairing_is_caught(name, right, wrong, tmp_path):
@@ -136,6 +138,24 @@ def test_other_images_of_the_target_are_a_control(tmp_path):
     found = _measured(tmp_path, _identity)
     per_domain = [exact(flat(REAL[b][rows] // 2), flat(REAL[b][rows])).value for b in DOMAINS for rows in OF_CLASS]
     assert found["wd_exact", "final", "other"] == pytest.approx(np.mean(per_domain))
+
+
+def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_once(tmp_path, monkeypatch):
+    """On four numbers of each image in the place of a network's features."""
+    seen = []
+
+    def features(images: np.ndarray) -> np.ndarray:
+        seen.append(images)
+        return images[:, 0, 0, :4] / 255
+
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0" * 64))
+    rows = list(translated.translation(_run(tmp_path, _identity), extractors=["domain-classifier"]))
+    found = {(r["setting"], r["control"]): r["value"] for r in rows if r["metric"].startswith("fid")}
+    gaussians = [gaussian(features(REAL[a]), a) for a in DOMAINS]
+    expected = np.mean([frechet_distance(a, b) for a in gaussians for b in gaussians])
+    assert found["final", "identity"] == found["start", ""] == pytest.approx(expected)
+    assert found["final", "rotation"] == pytest.approx(0, abs=1e-9)
+    assert len(seen) == 3 + 5 * 9 + 3 + 3  # own; two snapshots, the end and two controls; others; and ours above
 
 
 def check_exchanged(folder, measure=translated.exchanged) -> None:
@@ -174,6 +194,10 @@ def test_iterations_are_the_trials_of_all_layers(tmp_path):
     found = {r["digit"]: (r["value"], r["setting"]) for r in translated.iterations(_run(tmp_path, _identity))}
     setting = "j=5;k=3;l=2"
     assert found == {"0": (10, setting), "1": (2, setting), "all": (6, setting)}
+
+
+def test_what_a_specification_leaves_out_is_the_methods_default():
+    assert {name: getattr(FedINB, name) for name in translated.DEFAULTS} == translated.DEFAULTS
 
 
 def test_searches_are_the_notes(tmp_path):
