@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -212,6 +212,16 @@ class Algorithm:
     def started(self, model: Any) -> list[Any]:
         """The parts of what a client holds that begin as another run has ended, each with that run's names."""
         return [self.general(model), self.personal(model)]
+
+    def check(self, rounds: Iterable[list[Tensor]]) -> None:
+        """Asked before anything is trained.
+
+        Args:
+            rounds: for each, the labels of the images of those who take part.
+
+        Raises:
+            InputError: the algorithm cannot do that.
+        """
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """A batch from images and labels."""

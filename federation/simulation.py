@@ -106,6 +106,7 @@ class Simulation:
         self.notes: list[dict[str, Any]] = []
         self.converses = type(algorithm).converse is not Algorithm.converse
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
+        algorithm.check(self._labels(round, chosen) for round, chosen in enumerate(self.schedule, 1))
         self.round = -1
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
         own_styles = None if styles is None else styles[self.data.server]
@@ -261,19 +262,21 @@ class Simulation:
             self.cloud.finish(round, self.server.tensors)
 
     def _converse(self, round: int, chosen: list[int]) -> None:
-        shares = [self.data.share(client, round) for client in chosen]
         meeting = Meeting(
             round,
             self.seed,
             chosen,
             [self.population.members[client] for client in chosen],
-            [self._fixed(client, indices) for client, indices in zip(chosen, shares, strict=True)],
-            [self.data.labels[indices] for indices in shares],
+            [self._fixed(client, self.data.share(client, round)) for client in chosen],
+            self._labels(round, chosen),
             self.channel,
         )
         self.notes += [{"round": round} | row for row in self.algorithm.converse(meeting)]
         self.done += len(chosen)
         self.progress(round, self.done, self.total)
+
+    def _labels(self, round: int, chosen: list[int]) -> list[Tensor]:
+        return [self.data.labels[self.data.share(client, round)] for client in chosen]
 
     def _constants(self, client: int) -> dict[str, Tensor]:
         model, draws = self.population.members[client], _generator(self.seed, "constants", client)

@@ -8,6 +8,7 @@ INB and HistINB work on the network `pixels`, the others on an auto-encoder: of 
 What is exchanged, sorted samples or histograms (Hist), is `bins`.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import torch
@@ -77,6 +78,21 @@ class FedINB(Algorithm):
         """No local work beside the conversation."""
         return []
 
+    def check(self, rounds: Iterable[list[Tensor]]) -> None:
+        """Raises InputError: there are more rounds than layers; or in one of them there is one domain, a class is
+        missing somewhere, or there is more of it at one than at another."""
+        for number, labels in enumerate(rounds, 1):
+            if number > self.layers:
+                raise InputError(f"training.rounds: there are {self.layers} layers (algorithm.layers), got more rounds")
+            if len(labels) < 2:
+                raise InputError(f"data: translation needs two domains, got {len(labels)}")
+            counts = torch.stack([torch.bincount(y, minlength=self.objective.classes) for y in labels])
+            if (counts != counts[0, 0]).any() or counts[0, 0] < 2:
+                raise InputError(
+                    "data.per_class: FedINB needs as many images of each class at each client, and two or more; "
+                    f"got between {int(counts.min())} and {int(counts.max())}"
+                )
+
     def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Codes, which are what all layers start from."""
         return {"codes": model.eval().encoder(x)}
@@ -84,9 +100,8 @@ class FedINB(Algorithm):
     @torch.no_grad()
     def converse(self, meeting: Meeting) -> list[dict[str, float]]:
         """A layer: directions, then the maps along them. Returns what each iteration came to."""
-        if meeting.round > self.layers:
-            raise InputError(f"training.rounds: there are {self.layers} layers (algorithm.layers), got more rounds")
-        x = torch.stack([_by_class(*case, meeting.round - 1) for case in zip(*_cases(meeting), strict=True)])
+        cases = zip(meeting.members, meeting.constants, meeting.labels, strict=True)
+        x = torch.stack([_by_class(*case, meeting.round - 1) for case in cases])
         theta, notes = Search(self, meeting, x).run()
         centre, own = self.barycenter(meeting, slices.slices(x, theta.to(x)).double())
         for member, histogram in zip(meeting.members, own, strict=True):
@@ -105,28 +120,10 @@ class FedINB(Algorithm):
         return target.images(source.latent(x, y), y)
 
 
-def _cases(meeting: Meeting) -> tuple[list[Any], list[Tensor], list[Tensor]]:
-    """Models, codes and labels of those who meet.
-
-    Raises:
-        InputError: there is one domain, a class is missing somewhere, or there is more of it at one than at another.
-    """
-    if len(meeting.members) < 2:
-        raise InputError(f"data: translation needs two domains, got {len(meeting.members)}")
-    classes = meeting.members[0].theta.shape[1]
-    counts = torch.stack([torch.bincount(y, minlength=classes) for y in meeting.labels])
-    if (counts != counts[0, 0]).any() or counts[0, 0] < 2:
-        raise InputError(
-            "data.per_class: FedINB needs as many images of each class at each client, and two or more; "
-            f"got between {int(counts.min())} and {int(counts.max())}"
-        )
-    return meeting.members, [constants["codes"] for constants in meeting.constants], meeting.labels
-
-
-def _by_class(member: Translator, codes: Tensor, labels: Tensor, layers: int) -> Tensor:
+def _by_class(member: Translator, constants: dict[str, Tensor], labels: Tensor, layers: int) -> Tensor:
     """z_m <- T_m(x_m), as (classes, n, d)."""
     order = labels.argsort(stable=True)
-    return member.aligned(codes, labels, layers)[order].unflatten(0, (member.theta.shape[1], -1))
+    return member.aligned(constants["codes"], labels, layers)[order].unflatten(0, (member.theta.shape[1], -1))
 
 
 class Search:

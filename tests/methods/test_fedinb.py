@@ -383,19 +383,20 @@ def _without(keep) -> ClientData:
         (_data(domains=1), {}, "data: translation needs two domains, got 1"),
         (_without(lambda i, y: i[y != 1]), {}, r"data\.per_class: .* each class at each client.*got between 0 and 40"),
         (_without(lambda i, y: i[1:]), {}, r"data\.per_class: .* each class at each client.*got between 39 and 40"),
+        (None, {"participation": 0.34}, "data: translation needs two domains, got 1"),
         (None, {"rounds": 3}, r"training\.rounds: there are 2 layers \(algorithm\.layers\), got more rounds"),
     ],
 )
 def test_data_that_do_not_fit(dealt, more, sentence):
     with pytest.raises(InputError, match=sentence):
-        _trained(dealt=dealt, **more)
+        _simulation(dealt=dealt, **more)
 
 
 def test_single_images_are_refused():
     one = _data()
     first = tuple(torch.stack([i[one.labels[i] == c][0] for c in range(CLASSES)]) for i in one.clients)
     with pytest.raises(InputError, match=r"data\.per_class: .*two or more; got between 1 and 1"):
-        _trained(dealt=ClientData(one.images, one.labels, first))
+        _simulation(dealt=ClientData(one.images, one.labels, first))
 
 
 @pytest.mark.parametrize(
