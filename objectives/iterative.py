@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from objectives.monotone import POINTS, Distribution
 from objectives.slices import slices
@@ -65,8 +66,8 @@ class Translator(nn.Module):
         for name, numbers in even.items():
             self.register_buffer(name, torch.cat([numbers, normal]).repeat(layers, classes, directions, 1))
 
-    def layer(self, number: int, of: int | slice = slice(None)) -> Layer:
-        """A layer, from 0, of one class or of all."""
+    def layer(self, number: int, of: Tensor | slice = slice(None)) -> Layer:
+        """A layer, from 0, of these classes or of all."""
         own, barycenter = self.own[number, of], self.barycenter[number, of]
         return Layer(self.theta[number, of], Distribution.of_histogram(own), Distribution.of_quantiles(barycenter))
 
@@ -91,11 +92,10 @@ class Translator(nn.Module):
         return self.decoder(self._through(z, y, range(len(self.theta))[:layers][::-1], Layer.inverse))
 
     def _through(self, z: Tensor, y: Tensor, numbers: range, way: Callable[[Layer, Tensor], Tensor]) -> Tensor:
-        z = z.clone()
-        for c in y.unique().tolist():
-            rows = y == c
-            part = z[rows]
-            for number in numbers:
-                part = way(self.layer(number, c), part)
-            z[rows] = part
-        return z
+        classes, counts = y.unique(return_counts=True)
+        order = y.argsort(stable=True)
+        parts = pad_sequence(z[order].split(counts.tolist()), batch_first=True)  # all classes go through at once
+        for number in numbers:
+            parts = way(self.layer(number, classes), parts)
+        gone = torch.cat([part[:count] for part, count in zip(parts, counts.tolist(), strict=True)])
+        return torch.empty_like(gone).index_copy_(0, order, gone)

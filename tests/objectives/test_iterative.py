@@ -55,11 +55,22 @@ def test_a_whole_translator_is_inverted():
     check_inversion()
 
 
+def test_an_image_goes_its_own_way_whatever_goes_beside_it():
+    """Classes need not be of one size, nor all be there."""
+    for domain, one in enumerate(_fitted()):
+        x, y = _labelled(domain)
+        some = torch.nonzero((y == 1) | (torch.arange(len(y)) < 7))[:, 0]
+        torch.testing.assert_close(one.latent(x[some], y[some]), one.latent(x, y)[some])
+        few = y[some] == 1
+        torch.testing.assert_close(one.latent(x[some][few], y[some][few]), one.latent(x, y)[some][few])
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
         ("[:layers][::-1], Layer.inverse", "[:layers], Layer.inverse"),
-        ("self.layer(number, c)", "self.layer(number, 0)"),
+        ("self.layer(number, classes)", "self.layer(number, 0 * classes)"),
+        ("torch.empty_like(gone).index_copy_(0, order, gone)", "gone"),
         ("range(len(self.theta))[:layers][::-1]", "range(len(self.theta))[::-1]"),
     ],
 )
