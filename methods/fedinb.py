@@ -9,7 +9,7 @@ What is exchanged, sorted samples or histograms (Hist), is `bins`.
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -36,6 +36,9 @@ class FedINB(Algorithm):
     Attributes:
         layers, directions, iterations: L, K and J. There are as many rounds as layers.
         bins: V of the histograms that are sent in the place of sorted samples; null for the samples.
+        barycenter: a `constant` to the gradient (App. E.1, INB-02); or the gradient goes `through` it, as in the
+            authors' code with histograms, for which clients have to say more. With sorted samples it is the same
+            (Remark 1).
         first_step: the first trial of a layer; 0.1 in the authors' code, whose objective is the sum over domains where
             Eq. 2 has the mean, so that it is 0.1 times the number of domains by our measure.
         map_bins: B1 of the histograms of Algorithm 2, in the authors' code the root of the number of samples of a class
@@ -49,6 +52,7 @@ class FedINB(Algorithm):
     directions: PositiveInt = 10
     iterations: PositiveInt = 200
     bins: Annotated[int, Field(ge=1)] | None = None
+    barycenter: Literal["constant", "through"] = "constant"
     first_step: PositiveFloat = 0.1
     map_bins: Annotated[int, Field(ge=2)] = 71
     autoencoder_epochs: NonNegativeInt = 50
@@ -103,12 +107,12 @@ class FedINB(Algorithm):
         cases = zip(meeting.members, meeting.constants, meeting.labels, strict=True)
         x = torch.stack([_by_class(*case, meeting.round - 1) for case in cases])
         theta, notes = Search(self, meeting, x).run()
-        centre, own = self.barycenter(meeting, slices.slices(x, theta.to(x)).double())
+        centre, own = self.averaged(meeting, slices.slices(x, theta.to(x)).double())
         for member, histogram in zip(meeting.members, own, strict=True):
             member.put(meeting.round - 1, theta, histogram, centre)
         return notes
 
-    def barycenter(self, meeting: Meeting, z: Tensor) -> tuple[Tensor, Tensor]:
+    def averaged(self, meeting: Meeting, z: Tensor) -> tuple[Tensor, Tensor]:
         """Algorithm 2 along all directions at once, with equal weights: quantiles of the barycenter, as clients hear
         them, and their own histograms."""
         own = meeting.up(histogram=monotone.estimated(z, self.map_bins).histogram())
@@ -156,7 +160,7 @@ class Search:
         """One step of every class that still moves; returns which of them do no longer."""
         which = self.active
         theta, loss, tau = self.theta[which], self.loss[which], self.tau[which]
-        own = slices.gradient(self.x, self._sorted(which), self.centre[which], which) / self.domains
+        own = slices.gradient(self.x, self._sorted(which), self._left_behind(which), which) / self.domains
         gradient = self.meeting.up(gradient=own).double().sum(dim=0)
         slope = stiefel.slope(theta, gradient)
         tried = self.meeting.down(theta=stiefel.cayley(theta, gradient, tau)).double()
@@ -188,6 +192,15 @@ class Search:
             centre = slices.pseudo_samples(centre, ordered.values.shape[-1])
         losses = self.meeting.up(loss=slices.loss(ordered.values, centre) / self.domains)
         return losses.double().sum(dim=0), ordered, centre
+
+    def _left_behind(self, which: Tensor) -> Tensor:
+        """What slices are drawn away from: the barycenter, and how much of it follows if they move."""
+        centre, bins = self.centre[which], self.inb.bins
+        if bins is None or self.inb.barycenter == "constant":
+            return centre
+        apart = self._sorted(which).values - centre
+        edges = self.meeting.up(apart=slices.gathered(apart, bins + 1)).mean(dim=0)
+        return centre + slices.gathered(self.meeting.down(apart=edges), apart.shape[-1])
 
     def _accept(self, which: Tensor, theta: Tensor, loss: Tensor, ordered: slices.Sorted, centre: Tensor) -> None:
         self.theta[which], self.loss[which], self.centre[which] = theta, loss, centre

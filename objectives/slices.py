@@ -58,10 +58,23 @@ def pseudo_samples(edges: Tensor, n: int) -> Tensor:
 
 def _resampled(values: Tensor, points: int) -> Tensor:
     """Two or more values at evenly spaced places in [0, 1], interpolated at as many points as asked for."""
-    where = torch.linspace(0, 1, points, dtype=torch.float64, device=values.device) * (values.shape[-1] - 1)
-    left = where.floor().long().clamp(max=values.shape[-1] - 2)
-    part = (where - left).to(values)
+    left, part = _between(values, values.shape[-1], points)
     return values[..., left] * (1 - part) + values[..., left + 1] * part
+
+
+def gathered(values: Tensor, size: int) -> Tensor:
+    """What values at evenly spaced points come to at `size` evenly spaced places that they were interpolated from: the
+    transpose of `pseudo_samples`, whose places are edges, and of `histogram`, whose places are samples."""
+    left, part = _between(values, size, values.shape[-1])
+    found = values.new_zeros(*values.shape[:-1], size)
+    return found.index_add_(-1, left, values * (1 - part)).index_add_(-1, left + 1, values * part)
+
+
+def _between(values: Tensor, size: int, points: int) -> tuple[Tensor, Tensor]:
+    """The place on the left of each point, and which part of the way to the next it is."""
+    where = torch.linspace(0, 1, points, dtype=torch.float64, device=values.device) * (size - 1)
+    left = where.floor().long().clamp(max=size - 2)
+    return left, (where - left).to(values)
 
 
 def loss(ordered: Tensor, barycenter: Tensor) -> Tensor:

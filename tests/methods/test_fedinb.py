@@ -206,6 +206,59 @@ def check_first_words(bins: int | None) -> None:
     np.testing.assert_allclose(centre.numpy(), np.mean(own_edges, axis=0), atol=1e-4)
 
 
+def check_gradient_through(bins: int = 6) -> None:
+    """Of the whole loss, by each client's slices: autograd through matrices whose columns numpy interpolates."""
+    _, heard = _heard(bins=bins, barycenter="through", rounds=1, iterations=1)
+    q, at = np.linspace(0, 1, bins + 1), np.linspace(0, 1, N)
+    edges = torch.tensor(np.stack([np.interp(q, at, unit) for unit in np.eye(N)], axis=-1))
+    places = torch.tensor(np.stack([np.interp(at, q, unit) for unit in np.eye(bins + 1)], axis=-1))
+    theta = _said(heard, "theta")[0].double().expand(DOMAINS, -1, -1, -1).clone().requires_grad_()
+    ordered = torch.einsum("mcnd,mcdk->mckn", _codes().double(), theta).sort(dim=-1).values
+    centre = (ordered @ edges.mT).mean(dim=0) @ places.mT
+    loss = -(ordered - centre).square().mean(dim=(-1, -2)).mean(dim=0).sum()
+    torch.testing.assert_close(
+        _said(heard, "gradient")[0].double(), torch.autograd.grad(loss, theta)[0], atol=1e-5, rtol=0
+    )
+
+
+def test_the_gradient_goes_through_the_barycenter_if_asked_to():
+    check_gradient_through()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("return centre + slices", "return centre - slices"),
+        ("slices.gathered(apart, bins + 1)).mean", "slices.gathered(apart, bins + 1)).sum"),
+        ('self.inb.barycenter == "constant"', "True"),
+    ],
+)
+def test_another_way_through_is_caught(right, wrong):
+    with mutated("methods.fedinb", "Search", right, wrong), pytest.raises(AssertionError):
+        check_gradient_through()
+
+
+def test_with_sorted_samples_the_barycenter_may_as_well_be_a_constant():
+    """Remark 1."""
+    constant, through = (
+        _trained(bins=bins, barycenter=kind, iterations=5).population.storage["theta"]
+        for bins, kind in ((None, "constant"), (None, "through"))
+    )
+    assert torch.equal(constant, through)
+    all_edges = _trained(bins=N - 1, barycenter="through", iterations=5).population.storage["theta"]
+    torch.testing.assert_close(all_edges, constant, atol=1e-4, rtol=0)
+
+
+def test_a_search_through_the_barycenter_finds_steps_where_one_beside_it_ends():
+    """In later layers, with few bins, what a constant barycenter promises is not there (`check_search`)."""
+    notes = [
+        _trained(bins=3, barycenter=kind, iterations=25, layers=4, rounds=4).notes for kind in ("constant", "through")
+    ]
+    trials, found = ([sum(row["trials"] for row in one) / len(one) for one in notes], [len(one) for one in notes])
+    assert trials[1] < trials[0]
+    assert found[1] > found[0]
+
+
 @pytest.mark.parametrize("bins", [None, 6])
 def test_clients_say_their_quantiles_and_the_gradient_with_a_constant_barycenter(bins):
     check_first_words(bins)
@@ -216,9 +269,9 @@ def test_clients_say_their_quantiles_and_the_gradient_with_a_constant_barycenter
     [
         ("slices.histogram(ordered.values, bins)", "slices.histogram(slices.slices(self.x, theta.to(self.x)), bins)"),
         ("slices.histogram(ordered.values, bins)", "slices.histogram(ordered.values.flip(0), bins)"),
-        ("self.centre[which], which)", "self._sorted(which).values.mean(dim=0), which)"),
-        ("self.centre[which], which) / self.domains", "self.centre[which], which)"),
-        ("self._sorted(which), self.centre[which]", "self._sorted(which), 0 * self.centre[which]"),
+        ("self._left_behind(which), which)", "self._sorted(which).values.mean(dim=0), which)"),
+        ("self._left_behind(which), which) / self.domains", "self._left_behind(which), which)"),
+        ("self._sorted(which), self._left_behind(which)", "self._sorted(which), 0 * self.centre[which]"),
     ],
 )
 def test_other_words_are_caught(right, wrong):
