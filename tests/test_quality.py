@@ -20,7 +20,7 @@ PACKAGES = {
     "evaluation": {"common", "networks"},
     "reporting": {"common"},
     "diptych": {"attacks", "common", "federation", "networks", "objectives", "partitions", "evaluation", "reporting"},
-    "benchmarks": {"common", "federation", "networks", "objectives", "baselines", "methods", "diptych"},
+    "benchmarks": {"common", "federation", "networks", "objectives", "partitions", "baselines", "methods", "diptych"},
 }
 """What each package may import besides itself: never an algorithm's file, except from another algorithm."""
 TORCHLESS = ["diptych.cli", "diptych.study", "diptych.workflow", "reporting.figures", "reporting.tables"]
