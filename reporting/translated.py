@@ -65,6 +65,8 @@ HIST = "fedinb-hist-indae"
 STARGAN = {f"FedStarGAN-{n}": ("fedstargan", f"sync_step={n}") for n in (16, 128)}
 J_OF_INDAE = _sweep("(b) J of IndAEINB", "fedinb-indae", "J", [10, 30, 50, 100, 200])
 HISTOGRAMS = Panel("(c) histograms", {"INB": ("fedinb", ""), "HistINB, V = 500": ("fedinb-hist", "")})
+COMPARED = ("figure2", "figure9", "table6")
+"""Whose runs are compared: those of Table 5 may be of more seeds."""
 AGAINST_COST: dict[int, tuple[str, str, list[Panel]]] = {
     2: (
         "wd",
@@ -136,7 +138,7 @@ def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd
     """
 
     def draw(records: pd.DataFrame) -> Figure:
-        rows = _rows(records, dataset=dataset, split="translation")
+        rows = _rows(records[records["table"].isin(COMPARED)], dataset=dataset, split="translation")
         curves = _curves(rows[rows["control"] == ""], metric)
         shown = [panel for panel in panels if any(series in curves for series in panel.curves.values())]
         if not shown:

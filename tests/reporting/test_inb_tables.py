@@ -95,7 +95,7 @@ def test_translation_shows_methods_and_the_controls_of_one(tmp_path):
 
 
 def test_every_seed_counts_once_though_one_is_for_two_tables():
-    rows = [_translated(seed="1", value=10.0, table=table) for table in ("figure2", "table5")]
+    rows = [_translated(seed="1", value=10.0, table=table) for table in ("figure2", "table6")]
     cells = cells_of(_layout("translation"), _frame([*rows, _translated(seed="2", value=30.0)]), lambda place: None)
     assert cells["ours"].tolist() == [20.0]
     assert cells["seeds"].tolist() == [2]
