@@ -175,9 +175,8 @@ class Search:
             left = left[again]
             if not len(left):
                 break
-            tau[left] *= (
-                SHRINK  # clients do the same by themselves (App. C.3): theta crosses once, slices at each trial
-            )
+            # clients do the same by themselves (App. C.3): theta crosses once, slices at each trial
+            tau[left] *= SHRINK
             tried = stiefel.cayley(theta[left], direction[left], tau[left])
         self.tau[which] = tau * GROWTH
         self._note(number, which, trials)

@@ -147,7 +147,7 @@ def test_it_finds_what_a_central_search_does():
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("tau[left] *= (", "tau[left] *= 0.8 * ("),
+        ("tau[left] *= SHRINK", "tau[left] *= 0.8 * SHRINK"),
         ("self.tau[which] = tau * GROWTH", "self.tau[which] = tau"),
         ("ARMIJO * tau[left] * slope[left]", "tau[left] * slope[left]"),
         ("stiefel.recovered(theta, tried, tau)", "stiefel.recovered(theta, tried, 2 * tau)"),
