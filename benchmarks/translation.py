@@ -40,7 +40,7 @@ PARTS: dict[str, list[Callable[..., object]]] = {
     "losses": [slices.loss],
     "steps of directions": [stiefel.cayley, stiefel.recovered, stiefel.slope],
     "maps to the barycenter": [monotone.estimated, monotone.barycenter],
-    "codes": [fedinb.FedINB.constants],
+    "codes, once": [fedinb.FedINB.constants],
     "the layers so far": [fedinb._by_class],
 }
 

@@ -370,7 +370,9 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
         {
             "fedinb-hist-indae/default": "(a) HistIndAEINB",
             "fedstargan/sync_step=16": "(b) FedStarGAN-16",
+            "fedstargan/sync_step=16;width=16": "(b) FedStarGAN-16, narrow",
             "fedstargan/sync_step=128": "(c) FedStarGAN-128",
+            "fedstargan/sync_step=128;width=16": "(c) FedStarGAN-128, narrow",
         },
         "0",
         "60",

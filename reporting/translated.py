@@ -62,7 +62,11 @@ def _bins(title: str, method: str, values: list[int]) -> Panel:
 
 
 HIST = "fedinb-hist-indae"
-STARGAN = {f"FedStarGAN-{n}": ("fedstargan", f"sync_step={n}") for n in (16, 128)}
+STARGAN = {
+    f"FedStarGAN-{n}{note}": ("fedstargan", f"sync_step={n}{width}")
+    for n in (16, 128)
+    for note, width in (("", ""), (", narrow", ";width=16"))
+}
 J_OF_INDAE = _sweep("(b) J of IndAEINB", "fedinb-indae", "J", [10, 30, 50, 100, 200])
 HISTOGRAMS = Panel("(c) histograms", {"INB": ("fedinb", ""), "HistINB, V = 500": ("fedinb-hist", "")})
 COMPARED = ("figure2", "figure9", "table6")
