@@ -16,9 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
-from sklearn.datasets import load_digits
 
 from benchmarks.engine import SEED
 from common.settings import checked
@@ -28,6 +27,8 @@ from federation import ClientData, Simulation
 from methods import fedinb
 from networks import INBDigits
 from objectives import Autoencoder, monotone, slices, stiefel
+from partitions import embedded
+from partitions.partition import fitted
 from partitions.rotations import rotated
 
 IMAGES = {"channels": 1, "image_size": 28}
@@ -53,11 +54,11 @@ def simulation(images: int, layers: int, iterations: int) -> Simulation:
     draw = torch.Generator().manual_seed(0)
     count = DOMAINS * CLASSES * images
     labels = torch.arange(CLASSES).repeat_interleave(images).repeat(DOMAINS)
-    pictures, shown = (torch.from_numpy(part) for part in load_digits(return_X_y=True))
-    of_class = [torch.nonzero(shown == c)[:, 0] for c in range(CLASSES)]
-    chosen = torch.stack([of_class[c][torch.randint(len(of_class[c]), (), generator=draw)] for c in labels.tolist()])
-    large = F.interpolate(pictures[chosen].reshape(-1, 1, 8, 8).float() * 255 / 16, size=28, mode="bilinear")
-    faint = large * (0.5 + torch.rand(count, 1, 1, 1, generator=draw) / 2)  # so that none is there twice
+    digits = embedded.plain()
+    of_class = [torch.from_numpy(np.flatnonzero(digits.labels == c)) for c in range(CLASSES)] * DOMAINS
+    chosen = torch.cat([own[torch.randint(len(own), (images,), generator=draw)] for own in of_class])
+    light = 0.5 + torch.rand(count, 1, 1, 1, generator=draw) / 2  # so that none is there twice
+    faint = fitted(digits.images, 28, 1)[chosen] * light
     turned = [rotated(part.byte(), 15 * m) for m, part in enumerate(faint.split(CLASSES * images))]
     data = ClientData(torch.cat(turned), labels, torch.arange(count).split(CLASSES * images))
     return Simulation(algorithm, data, TrainingSettings(rounds=layers), SEED)

@@ -1,6 +1,6 @@
 """Translation between domains: images of one client's as they would be in another's, now or from a saved run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,8 @@ from partitions import Partition
 from partitions.rotations import rotated
 
 BATCH = 1000
-Translate = Callable[[Tensor, Tensor, int, int], Tensor]
-"""(images (n, channels, height, width) in [0, 1], labels (n,), source, target) -> images of the target domain."""
+Translate = Callable[[Tensor, Tensor, int, Sequence[int]], list[Tensor]]
+"""(images (n, channels, height, width) in [0, 1], labels (n,), source, targets) -> images of each target domain."""
 
 
 def translate_of(algorithm: Algorithm, members: list[nn.Module]) -> Translate | None:
@@ -33,10 +33,12 @@ def translate_of(algorithm: Algorithm, members: list[nn.Module]) -> Translate | 
     """
     members = [member.eval() for member in members]
     if hasattr(algorithm, "translate"):
-        return lambda x, y, a, b: algorithm.translate(members[a], members[b], x, y)
+        return lambda x, y, a, targets: algorithm.translate(members[a], [members[b] for b in targets], x, y)
     if hasattr(algorithm.objective, "translate"):
         model = algorithm.general(members[0])
-        return lambda x, y, a, b: algorithm.objective.translate(model, x, *(torch.full_like(y, d) for d in (a, b)))
+        return lambda x, y, a, targets: [
+            algorithm.objective.translate(model, x, *(torch.full_like(y, d) for d in (a, b))) for b in targets
+        ]
     return None
 
 
@@ -100,7 +102,7 @@ class Translation:
             self.domains.index(choose(key, name, self.domains))
             for key, name in (("source", source), ("target", target))
         )
-        return self._translate(x, label, a, b)
+        return self._translate(x, label, a, [b])[0]
 
 
 @torch.no_grad()
@@ -119,11 +121,10 @@ def translations(
     arrays: Arrays = {f"label/{name}": dealt.labels[rows].numpy() for name, rows in tests.items()}
     arrays |= {f"real/{name}": dealt.images[rows].numpy() for name, rows in tests.items()}
     for a, source in enumerate(names):
-        for b, target in enumerate(names):
-            parts = [
-                translate(as_float(dealt.images[rows]), dealt.labels[rows], a, b) for rows in tests[source].split(BATCH)
-            ]
-            arrays[f"translated/{source}/{target}"] = np.concatenate([as_bytes(part) for part in parts])
+        given = ((as_float(dealt.images[rows]), dealt.labels[rows]) for rows in tests[source].split(BATCH))
+        made = [list(map(as_bytes, translate(*case, a, range(len(names))))) for case in given]
+        for target, parts in zip(names, zip(*made, strict=True), strict=True):
+            arrays[f"translated/{source}/{target}"] = np.concatenate(parts)
             if at_the_end and rotations:
                 angle = rotations.get(target, 0.0) - rotations.get(source, 0.0)
                 arrays[f"rotated/{source}/{target}"] = rotated(dealt.images[tests[source]], angle).numpy()

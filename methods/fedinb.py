@@ -119,9 +119,10 @@ class FedINB(Algorithm):
         centre = monotone.barycenter(monotone.Distribution.of_histogram(own))
         return meeting.down(barycenter=centre.quantiles()), own
 
-    def translate(self, source: Any, target: Any, x: Tensor, y: Tensor) -> Tensor:
-        """f = T_target^-1 after T_source: images x of a client's domain, with labels y, as those of another's."""
-        return target.images(source.latent(x, y), y)
+    def translate(self, source: Any, targets: Iterable[Any], x: Tensor, y: Tensor) -> list[Tensor]:
+        """f = T_target^-1 after T_source: images x of a client's domain, with labels y, as those of each of others."""
+        z = source.latent(x, y)
+        return [target.images(z, y) for target in targets]
 
 
 def _by_class(member: Translator, constants: dict[str, Tensor], labels: Tensor, layers: int) -> Tensor:

@@ -99,7 +99,7 @@ def test_what_was_saved_translates_as_the_simulation_does(which, folder):
             found = saved.translate(x, y, source, target)
             with torch.no_grad():
                 assert torch.equal(found, before(x, y, a, b))
-                assert torch.equal(found, translator(simulation)(x, y, a, b))
+                assert torch.equal(found, translator(simulation)(x, y, a, [b])[0])
             assert found.shape == x.shape
             assert 0 <= found.min() <= found.max() <= 1
 
@@ -147,7 +147,9 @@ def test_an_auto_encoder_alone_is_what_a_run_starts_with(folder):
 
 def test_without_rotations_there_is_no_control_by_rotation():
     dealt = partition(_spec("pixels").data, "", 3)
-    arrays = translations(lambda x, y, a, b: x, dealt, SampleSettings(images=20), {}, at_the_end=True)
+    arrays = translations(
+        lambda x, y, a, targets: [x] * len(targets), dealt, SampleSettings(images=20), {}, at_the_end=True
+    )
     assert not any(key.startswith("rotated/") for key in arrays)
     assert np.array_equal(arrays["translated/0/30"], arrays["real/0"])
     assert len(arrays["real/0"]) == 20

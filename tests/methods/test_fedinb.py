@@ -340,7 +340,9 @@ def test_translators_are_inverted_and_bring_domains_together():
     x, y = torch.special.ndtr(samples).reshape(DOMAINS, -1, 1, 3, 3), torch.arange(CLASSES).repeat_interleave(N)
     for a, b in itertools.product(range(DOMAINS), repeat=2):
         with torch.no_grad():
-            found = members[b].encoder(algorithm.translate(members[a], members[b], x[a], y)).unflatten(0, (CLASSES, N))
+            found = (
+                members[b].encoder(algorithm.translate(members[a], [members[b]], x[a], y)[0]).unflatten(0, (CLASSES, N))
+            )
         if a == b:
             assert (found - samples[a]).abs().amax(dim=-1).quantile(0.95) < 1e-3
         else:
@@ -354,7 +356,9 @@ def test_source_and_target_are_not_interchanged():
     x, y = everyone.images[everyone.clients[0]], everyone.labels[everyone.clients[0]]
     with torch.no_grad():
         expected = target.images(source.latent(x, y), y)
-        assert torch.equal(simulation.algorithm.translate(source, target, x, y), expected)
+        there, back = simulation.algorithm.translate(source, [target, source], x, y)
+        assert torch.equal(there, expected)
+        assert torch.equal(back, source.images(source.latent(x, y), y))
         assert not torch.allclose(target.latent(x, y), source.latent(x, y), atol=1e-3)
 
 
