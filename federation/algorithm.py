@@ -44,7 +44,7 @@ class Update:
     Attributes:
         which: the parameters that move; all others are constants to this step.
         loss: (client's model, batch) -> scalar. `model.received` holds what the server sent this round.
-        every: the step is taken after each `every`-th batch.
+        every: the step is taken after each `every`-th batch of a client; the count runs on from round to round.
         lr_factor: multiplies the learning rate.
         publish: (client's model, batch) -> what the client sends to the server right before it takes the step, if
             anything.

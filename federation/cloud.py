@@ -20,7 +20,8 @@ def train_on(
     draw: torch.Generator,
     epochs: int,
     styles: Tensor | None = None,
-) -> None:
+    batches: int = 0,
+) -> int:
     """Take the steps of an objective on its model, in place, over `epochs` passes in random order.
 
     Args:
@@ -28,6 +29,10 @@ def train_on(
         states: of the optimisers, one for each update; an empty list is filled.
         draw: decides the order and all else that is random.
         styles: of the images, (images,), as clients' batches have them.
+        batches: those of earlier calls, from which the count goes on for updates that are not taken on each.
+
+    Returns:
+        The batches until now.
     """
     model.train()
     updates = objective.updates()
@@ -35,7 +40,7 @@ def train_on(
     states += [State() for _ in updates[len(states) :]]
     parts = [rows for _ in range(epochs) for rows in torch.randperm(len(images), generator=draw).split(work.batch_size)]
     parts = [rows for rows in parts if len(rows) > 1]  # batch norm needs two
-    for n, rows in enumerate(parts, start=1):
+    for n, rows in enumerate(parts, start=batches + 1):
         batch = objective.draw(images[rows], labels[rows], draw)
         if styles is not None:
             batch["style"] = styles[rows]
@@ -43,3 +48,4 @@ def train_on(
             if n % update.every == 0:
                 gradients = list(torch.autograd.grad(update.loss(model, batch), own))
                 step(work.optimiser, own, gradients, state, update.lr_factor)
+    return batches + len(parts)

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -63,7 +64,7 @@ class Simulation:
 
     Attributes:
         round: the last finished round; 0 once the prologue is over, -1 before.
-        history: one row per round, client, phase and update: the number of steps and their mean loss.
+        history: one row per round, client, phase and update that took a step: how many, and their mean loss.
         scores: rows of whoever scores the clients between rounds, kept here so that a checkpoint holds them.
         notes: rows of an algorithm whose rounds are conversations of its own.
     """
@@ -101,6 +102,7 @@ class Simulation:
         self.received_entries = {entry.name: entry for entry in selected(self.received, algorithm.shared)}
         self.constants: list[dict[str, Tensor]] = [{} for _ in data.clients]
         self.optimiser_states: dict[str, State] = {}
+        self.batches: Counter[str] = Counter()
         self.history: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
         self.notes: list[dict[str, Any]] = []
@@ -108,6 +110,7 @@ class Simulation:
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
         algorithm.check(self._labels(round, chosen) for round, chosen in enumerate(self.schedule, 1))
         self.round = -1
+        self._refuse_idle_updates()
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
         own_styles = None if styles is None else styles[self.data.server]
         work = CloudSettings(seed, settings.optimiser, settings.batch_size, own_styles)
@@ -323,11 +326,10 @@ class Simulation:
 
     def _phase(self, round: int, client: int, number: int, phase: Phase, stage: str) -> list[dict[str, Any]]:
         model, indices = self.population.members[client], self.data.share(client, round)
-        updates = [u for u in phase.updates if phase.only is everything or self._leaves(model, u, phase)]
+        updates = self._updates(phase)
         leaves = [self._leaves(model, update, phase) for update in updates]
-        if not leaves or not all(leaves):
-            raise ValueError("an update names no parameter of the model, so it would train nothing")
-        states = [self._optimiser_state(stage, client, number, u) for u in range(len(updates))]
+        place = f"{stage}/{client}/{number}"
+        states = [self._optimiser_state(f"{place}/{u}") for u in range(len(updates))]
         losses: list[list[Tensor]] = [[] for _ in updates]
         if phase.begin is not None:
             with torch.no_grad():
@@ -336,9 +338,10 @@ class Simulation:
         order = _generator(self.seed, "batches", stage, round, client, number)
         steps = self._steps(round, client, phase)
         positions = batches(len(indices), self.settings.batch_size, steps, order)
-        for n, batch in enumerate(self._batches(phase, client, indices, positions, draws), start=1):
+        for batch in self._batches(phase, client, indices, positions, draws):
+            self.batches[place] += 1
             for u, update in enumerate(updates):
-                if n % update.every == 0:
+                if self.batches[place] % update.every == 0:
                     if update.publish is not None:
                         self._publish(round, client, update.publish(model, batch))
                     losses[u].append(self._step(round, update, model, batch, leaves[u], states[u]))
@@ -349,8 +352,8 @@ class Simulation:
                 phase.end(model, self._work(round, model, phase, updates, [len(taken) for taken in losses]))
         if phase.publish is not None:
             self._publish(round, client, phase.publish(model))
-        means = [torch.stack(taken).mean().item() if taken else 0.0 for taken in losses]
-        for mean in means:
+        means = {u: torch.stack(taken).mean().item() for u, taken in enumerate(losses) if taken}
+        for mean in means.values():
             if not math.isfinite(mean):
                 raise Diverged(round, client, mean)
         return [
@@ -363,7 +366,7 @@ class Simulation:
                 "steps": len(losses[u]),
                 "loss": mean,
             }
-            for u, mean in enumerate(means)
+            for u, mean in means.items()
         ]
 
     def _work(self, round: int, model: nn.Module, phase: Phase, updates: list[Update], steps: list[int]) -> Work:
@@ -421,14 +424,23 @@ class Simulation:
         """What learning rates are multiplied by in a round; the first has the full ones."""
         return self.settings.lr_decay ** max(0, round - 1)
 
+    def _updates(self, phase: Phase) -> list[Update]:
+        """Those of a phase that have something to move.
+
+        Raises:
+            ValueError: one of them has nothing, though the phase forbids nothing.
+        """
+        updates = [u for u in phase.updates if phase.only is everything or self._leaves(self.template, u, phase)]
+        if not updates or not all(self._leaves(self.template, update, phase) for update in updates):
+            raise ValueError("an update names no parameter of the model, so it would train nothing")
+        return updates
+
     @staticmethod
     def _leaves(model: nn.Module, update: Update, phase: Phase) -> list[Tensor]:
         return [entry.tensor for entry in selected(model, update.which & phase.only) if entry.is_parameter]
 
-    def _optimiser_state(self, stage: str, client: int, phase: int, update: int) -> State:
-        if self.settings.optimiser_state == "round":
-            return {}
-        return self.optimiser_states.setdefault(f"{stage}/{client}/{phase}/{update}", {})
+    def _optimiser_state(self, place: str) -> State:
+        return {} if self.settings.optimiser_state == "round" else self.optimiser_states.setdefault(place, {})
 
     def _steps(self, round: int, client: int, phase: Phase) -> int:
         size, batch_size = len(self.data.share(client, round)), self.settings.batch_size
@@ -437,21 +449,40 @@ class Simulation:
             epochs = self.settings.local_steps / steps_of(size, batch_size, 1)
         return steps_of(size, batch_size, epochs * phase.share)
 
-    def _count_steps(self) -> int:
+    def _work_ahead(self) -> Iterator[tuple[Phase, Counter[int]]]:
+        """All phases of the run, and how many batches each client will work on in them, all rounds together."""
         everyone = list(range(len(self.data.clients)))
-        work = [
+        for phases, rounds in (
             (self.algorithm.prologue(), [(0, everyone)]),
             (self.algorithm.phases(), list(enumerate(self.schedule, start=1))),
             (self.algorithm.epilogue(), [(self.settings.rounds + 1, everyone)]),
-        ]
+        ):
+            for phase in phases:
+                count = Counter[int]()
+                for round, clients in rounds:
+                    count.update({client: self._steps(round, client, phase) for client in clients})
+                yield phase, count
+
+    def _refuse_idle_updates(self) -> None:
+        """An update that nobody would ever take leaves its parameters as they began, and the run says nothing of it.
+
+        Raises:
+            InputError: a phase has batches, and an update that is taken after each n-th has fewer than n at any client.
+        """
+        for phase, count in self._work_ahead():
+            most = max(count.values())
+            for update in self._updates(phase) if most else []:
+                if update.every > most:
+                    first = next(e.name for e in selected(self.template, update.which & phase.only) if e.is_parameter)
+                    raise InputError(
+                        f"training: '{first}' would never be trained, since its update comes after each "
+                        f"{update.every} batches and no client has more than {most} in the whole run; "
+                        "give it more rounds or epochs, or smaller batches"
+                    )
+
+    def _count_steps(self) -> int:
         talks = sum(map(len, self.schedule)) if self.converses else 0
-        return talks + sum(
-            self._steps(round, client, phase)
-            for phases, rounds in work
-            for round, clients in rounds
-            for phase in phases
-            for client in clients
-        )
+        return talks + sum(count.total() for _, count in self._work_ahead())
 
     # ---- checkpoints
 
@@ -464,6 +495,7 @@ class Simulation:
             "eavesdroppers": [listener.state() for listener in self.eavesdroppers],
             "cloud": None if self.cloud is None else self.cloud.state(),
             "optimiser_states": self.optimiser_states,
+            "batches": dict(self.batches),
             "history": self.history,
             "scores": self.scores,
             "notes": self.notes,
@@ -477,7 +509,7 @@ class Simulation:
         self.history, self.scores, self.notes = state["history"], state["scores"], state["notes"]
         self.server.load(state["server"])
         self.population.load(state["storage"])
-        self.optimiser_states = state["optimiser_states"]
+        self.optimiser_states, self.batches = state["optimiser_states"], Counter(state["batches"])
         if self.cloud is not None:
             self.cloud.load(state["cloud"])
         for listener, kept in zip(self.eavesdroppers, state["eavesdroppers"], strict=True):
