@@ -65,10 +65,12 @@ class PSFedGAN(Algorithm):
     """Nothing is averaged."""
 
     def model(self) -> Any:
-        """Parts: generator G_u and discriminator D_u; buffers: the secret, and the number of steps taken on G_u."""
+        """Parts: generator G_u and discriminator D_u; buffers: the secret, the number of steps taken on G_u, and which
+        labels it was trained on."""
         model: Any = Model(**gan(self, self.objective))
         model.register_buffer("secret", torch.zeros((), dtype=torch.long))
         model.register_buffer("taken", torch.zeros((), dtype=torch.long))
+        model.register_buffer("asked", torch.zeros(self.objective.classes, dtype=torch.bool))
         return model
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
@@ -94,6 +96,7 @@ class PSFedGAN(Algorithm):
     def published(self, m: Any, batch: Batch) -> dict[str, Tensor]:
         """M_p: (D_u, z_t, l_t) (Sec. 2.2.1); or (G_u, D_u) (Sec. 2.2.1, the method it is compared with)."""
         m.taken += 1
+        m.asked[batch["sent_labels"]] = True
         if self.share == "once":
             return {}
         parts = tensors_of(m, "discriminator")
@@ -102,8 +105,8 @@ class PSFedGAN(Algorithm):
         return parts | {"z": batch["sent_z"], "labels": batch["sent_labels"]}
 
     def published_at_the_end(self, m: Any) -> dict[str, Tensor]:
-        """G_u, where it is sent as it is."""
-        return tensors_of(m, "generator")
+        """G_u, where it is sent as it is, and the labels that it knows."""
+        return tensors_of(m, "generator") | {"labels": m.asked.nonzero().flatten()}
 
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Users have no classifier; the cloud's is scored."""
@@ -174,13 +177,13 @@ class Cloud:
     def finish(self, round: int, shared: dict[str, Tensor]) -> None:
         """Line 14: train C_l on cloud data and synthetic data."""
         draw = torch.Generator().manual_seed(random_key(self.work.seed, "synthetic", round))
-        made = [self._images(twin, draw) for twin in self.twins]
+        made = [self._images(twin, draw) for twin in self.twins if twin.labels]  # of others nothing has come yet
         images, labels = (torch.cat(column) for column in zip(self.own, *made, strict=True))
         self._train(round, images, labels)
 
     def _images(self, twin: Twin, draw: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Synthetic images in [0, 1] and their labels, evenly over those of the user; over all, if it sends none."""
-        known = torch.tensor(sorted(twin.labels) or list(range(self.algorithm.objective.classes)))
+        """Synthetic images in [0, 1] and their labels, evenly over those of the user."""
+        known = torch.tensor(sorted(twin.labels))
         count = self.algorithm.synthetic
         labels = known.repeat(-(-count // len(known)))[:count]
         return images_of(twin.generator, torch.randn(count, self.algorithm.latent, generator=draw), labels), labels

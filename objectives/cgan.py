@@ -133,9 +133,10 @@ class Twin:
                     shapes = f"{tuple(tensor.shape)}, and here it is {tuple(own.shape)}"
                     raise InputError(f"the published {name} is {shapes}: both sides need the same architecture")
                 own.data = tensor.clone()
+        if "labels" in message:
+            self.labels |= set(message["labels"].tolist())
         if "z" in message:
             self.taken += 1
-            self.labels |= set(message["labels"].tolist())
             self.losses[round].append(self.follow(message["z"], message["labels"]))
 
     def follow(self, z: Tensor, labels: Tensor) -> float:
