@@ -46,6 +46,7 @@ class Update:
         loss: (client's model, batch) -> scalar. `model.received` holds what the server sent this round.
         every: the step is taken after each `every`-th batch of a client; the count runs on from round to round.
         lr_factor: multiplies the learning rate.
+        optimiser: in the place of the run's.
         publish: (client's model, batch) -> what the client sends to the server right before it takes the step, if
             anything.
     """
@@ -54,6 +55,7 @@ class Update:
     loss: Callable[[Any, Batch], Tensor]
     every: int = 1
     lr_factor: float = 1.0
+    optimiser: OptimiserSettings | None = None
     publish: Callable[[Any, Batch], dict[str, Tensor]] | None = None
 
     def on(self, part: str) -> Update:

@@ -47,5 +47,5 @@ def train_on(
         for update, own, state in zip(updates, leaves, states, strict=True):
             if n % update.every == 0:
                 gradients = list(torch.autograd.grad(update.loss(model, batch), own))
-                step(work.optimiser, own, gradients, state, update.lr_factor)
+                step(update.optimiser or work.optimiser, own, gradients, state, update.lr_factor)
     return batches + len(parts)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
-from common.spec import TrainingSettings
+from common.spec import OptimiserSettings, TrainingSettings
 from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
@@ -373,7 +373,7 @@ class Simulation:
         rates: dict[str, float] = {}
         for update, taken in zip(updates, steps, strict=True):
             for entry in selected(model, update.which & phase.only):
-                rate = taken * update.lr_factor * self.settings.optimiser.lr * self._decay(round)
+                rate = taken * update.lr_factor * self._optimiser(update).lr * self._decay(round)
                 rates[entry.name] = rates.get(entry.name, 0.0) + rate
         everyone = len(self.data.clients)
         chosen = len(self.schedule[round - 1]) if 0 < round <= self.settings.rounds else everyone
@@ -408,7 +408,7 @@ class Simulation:
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             loss = update.loss(model, batch)
         gradients = list(torch.autograd.grad(loss, leaves))
-        step(self.settings.optimiser, leaves, gradients, state, update.lr_factor * self._decay(round))
+        step(self._optimiser(update), leaves, gradients, state, update.lr_factor * self._decay(round))
         return loss.detach()
 
     def _publish(self, round: int, client: int, message: dict[str, Tensor]) -> None:
@@ -438,6 +438,9 @@ class Simulation:
     @staticmethod
     def _leaves(model: nn.Module, update: Update, phase: Phase) -> list[Tensor]:
         return [entry.tensor for entry in selected(model, update.which & phase.only) if entry.is_parameter]
+
+    def _optimiser(self, update: Update) -> OptimiserSettings:
+        return update.optimiser or self.settings.optimiser
 
     def _optimiser_state(self, place: str) -> State:
         return {} if self.settings.optimiser_state == "round" else self.optimiser_states.setdefault(place, {})

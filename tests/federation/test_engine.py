@@ -16,7 +16,7 @@ from common.errors import InputError
 from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.training import client_data
-from federation import Diverged, Phase, Simulation, names
+from federation import Diverged, Phase, Simulation, Work, names
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
 from federation.names import selected
@@ -131,6 +131,27 @@ def test_every_batch_says_which_styles_its_images_show(pooled):
             assert image in known
     assert {int(style) for batch in seen(numbered) for style in batch["style"]} == ({0, 1, 2} if pooled else {0})
     assert all("style" not in batch for batch in seen(dataclasses.replace(numbered, styles=None)))
+
+
+# ---- rates
+
+
+def test_what_a_client_has_done_is_told_with_the_rates_of_its_steps():
+    """Also of an update with an optimiser of its own: four steps at 0.3, and half of them at twice the run's 0.05."""
+    told: list[Work] = []
+
+    class Watched(FedAvg):
+        def phases(self):
+            (both,) = super().updates()
+            body = dataclasses.replace(both, which=names("encoder"), optimiser=OptimiserSettings(lr=0.3))
+            head = dataclasses.replace(both, which=names("head"), lr_factor=2.0, every=2)
+            return [Phase([body, head], end=lambda model, work: told.append(work))]
+
+    simulate(Watched(objective=objective("classification")), rounds=2, local_steps=4, lr_decay=0.5)
+    assert len(told) == 6
+    for work, decay in zip((told[0], told[-1]), (1, 0.5), strict=True):
+        assert work.rates["encoder.layers.0.weight"] == pytest.approx(4 * 0.3 * decay)
+        assert work.rates["head.weight"] == pytest.approx(2 * 2 * 0.05 * decay)
 
 
 # ---- updates that are not taken on each batch
