@@ -56,7 +56,7 @@ class SDAFL(Algorithm):
 
     def phases(self) -> list[Phase]:
         """One step on both halves."""
-        return [Phase([Update(names("w"), self.both_halves)])]
+        return [Phase([Update(self.objective.updates()[0].which.below("w"), self.both_halves)])]
 
     def both_halves(self, m: Any, batch: Batch) -> Tensor:
         """The mean cross-entropy of own images and of shared ones whose labels are sure."""

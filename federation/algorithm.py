@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.settings import settings
-from common.spec import OptimiserSettings
+from common.spec import OptimiserSettings, TrainingSettings
 from federation.channel import Channel, Message
 from federation.names import Names, everything
 
@@ -215,7 +216,7 @@ class Algorithm:
         """The parts of what a client holds that begin as another run has ended, each with that run's names."""
         return [self.general(model), self.personal(model)]
 
-    def check(self, rounds: Iterable[list[Tensor]]) -> None:
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
         """Asked before anything is trained.
 
         Args:
@@ -306,6 +307,16 @@ class Algorithm:
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under a client's own model."""
         return {"features": self.personal(model).encoder(x)}
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """What an algorithm's `check` says of a setting that would break it without a word.
+
+    Raises:
+        InputError: it does not hold; with this sentence.
+    """
+    if not holds:
+        raise InputError(otherwise)
 
 
 def sq_distance(model: nn.Module, reference: nn.Module) -> Tensor:

@@ -19,7 +19,7 @@ from common.spec import OptimiserSettings, TrainingSettings
 from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
-from federation.names import everything, selected
+from federation.names import entries, everything, selected
 from federation.population import Population
 from federation.server import Server
 
@@ -108,7 +108,7 @@ class Simulation:
         self.notes: list[dict[str, Any]] = []
         self.converses = type(algorithm).converse is not Algorithm.converse
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
-        algorithm.check(self._labels(round, chosen) for round, chosen in enumerate(self.schedule, 1))
+        algorithm.check(settings, (self._labels(round, chosen) for round, chosen in enumerate(self.schedule, 1)))
         self.round = -1
         self._refuse_idle_updates()
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
@@ -132,10 +132,11 @@ class Simulation:
     def _empty_reference(self) -> nn.Module:
         """A model whose tensors are only what the server sends; what never travels is not there to be referred to."""
         reference = copy.deepcopy(self.template)
-        for entry in selected(reference, ~self.algorithm.shared):
-            if entry.is_parameter:
+        travelling = {entry.name for entry in self.shared}
+        for entry in list(entries(reference)):
+            if entry.is_parameter and entry.name not in travelling:
                 entry.owner.register_parameter(entry.leaf, None)
-            else:
+            elif entry.name not in travelling:
                 entry.owner.register_buffer(entry.leaf, None)
         for member in self.population.members:
             member.__dict__["received"] = reference  # past nn.Module's registry: it is no part of the client's model

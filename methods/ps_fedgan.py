@@ -2,6 +2,7 @@
 the server's generators, which start from a secret that each user shares with it, take the users' steps with them."""
 
 import copy
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from attacks.eavesdropper import Attacker, Eavesdropper, knowledge_of
 from common.keys import random_key
 from common.optimisers import State
-from common.spec import OptimiserSettings
+from common.spec import OptimiserSettings, TrainingSettings
 from federation import (
     Algorithm,
     Batch,
@@ -22,6 +23,7 @@ from federation import (
     Update,
     names,
     nothing,
+    require,
     settings,
     train_on,
 )
@@ -107,6 +109,17 @@ class PSFedGAN(Algorithm):
     def published_at_the_end(self, m: Any) -> dict[str, Tensor]:
         """G_u, where it is sent as it is, and the labels that it knows."""
         return tensors_of(m, "generator") | {"labels": m.asked.nonzero().flatten()}
+
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
+        """Refuses what the server's twins cannot follow: they take a user's steps and know nothing of its rounds."""
+        if self.share != "discriminator":
+            return
+        optimiser, one_round = training.optimiser, training.rounds == 1
+        stateless = optimiser.name == "sgd" and not optimiser.momentum
+        kept = stateless or one_round or training.optimiser_state == "persistent"
+        require(kept, "training.optimiser_state: must be 'persistent', as the state of PS-FedGAN's server is")
+        require(training.lr_decay == 1 or one_round, "training.lr_decay: must be 1, as for PS-FedGAN's server")
+        require(training.precision == "fp32", "training.precision: must be 'fp32', as that of PS-FedGAN's server")
 
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Users have no classifier; the cloud's is scored."""
