@@ -7,6 +7,7 @@ from torch import Tensor
 
 from common.optimisers import State, step
 from federation.algorithm import CloudSettings, Objective
+from federation.functional import gradients
 from federation.names import selected
 
 
@@ -46,6 +47,6 @@ def train_on(
             batch["style"] = styles[rows]
         for update, own, state in zip(updates, leaves, states, strict=True):
             if n % update.every == 0:
-                gradients = list(torch.autograd.grad(update.loss(model, batch), own))
-                step(update.optimiser or work.optimiser, own, gradients, state, update.lr_factor)
+                slopes = gradients(update.loss(model, batch), own)
+                step(update.optimiser or work.optimiser, own, slopes, state, update.lr_factor)
     return batches + len(parts)

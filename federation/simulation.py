@@ -19,6 +19,7 @@ from common.spec import OptimiserSettings, TrainingSettings
 from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
+from federation.functional import gradients
 from federation.names import entries, everything, selected
 from federation.population import Population
 from federation.server import Server
@@ -408,8 +409,8 @@ class Simulation:
     ) -> Tensor:
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             loss = update.loss(model, batch)
-        gradients = list(torch.autograd.grad(loss, leaves))
-        step(self._optimiser(update), leaves, gradients, state, update.lr_factor * self._decay(round))
+        rate = update.lr_factor * self._decay(round)
+        step(self._optimiser(update), leaves, gradients(loss, leaves), state, rate)
         return loss.detach()
 
     def _publish(self, round: int, client: int, message: dict[str, Tensor]) -> None:

@@ -1,7 +1,10 @@
 """Every baseline against an answer by hand: two rounds, three local steps, three tensors, unequal clients."""
 
+import copy
+
 import numpy as np
 import pytest
+import torch
 
 from baselines.apfl import APFL
 from baselines.centralized import Centralized
@@ -11,6 +14,8 @@ from baselines.fedavg_ft import FedAvgFT
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
+from tests.digits import objective
+from tests.digits import simulate as simulate_digits
 from tests.quadratic import (
     CURVATURE,
     LR,
@@ -191,6 +196,27 @@ def check_apfl_as_fedstyle_reads_it(kind: type = APFL) -> None:
         for client, v in zip(personal, vs, strict=True):
             client[f"v.{name}"] = v
     Comparison(simulate(kind(objective=Quadratic(), alpha=alpha, reading="fedstyle"))).clients(personal)
+
+
+def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():
+    """In FedStyle's reading (its Personalization: h of the local model); where weights are mixed, of their mixture."""
+    x = torch.rand(4, 3, 8, 8)
+    made = {"objective": objective("simclr"), "alpha": 0.3}
+    (trained, *_) = simulate_digits(APFL(**made, reading="fedstyle"), rounds=1, local_steps=2).population.members
+    w, v = (part.eval().encoder(x) for part in (trained.w, trained.v))
+
+    def personal(**settings):
+        return APFL(**made, **settings).personalised(trained, x)["features"]
+
+    assert torch.equal(personal(reading="fedstyle"), v)
+    assert torch.equal(personal(reading="fedstyle", features="local"), v)
+    torch.testing.assert_close(personal(reading="fedstyle", features="mixture"), 0.3 * w + 0.7 * v)
+    mixed = copy.deepcopy(trained.v)
+    with torch.no_grad():
+        for p, q in zip(mixed.parameters(), trained.w.parameters(), strict=True):
+            p.copy_(0.3 * p + 0.7 * q)
+    for features in ("local", "mixture"):
+        torch.testing.assert_close(personal(features=features), mixed.encoder(x))
 
 
 def check_fine_tuning(kind: type = FedAvgFT) -> None:

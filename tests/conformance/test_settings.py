@@ -6,6 +6,7 @@ from unittest import mock
 import pytest
 import torch
 
+from baselines.apfl import APFL
 from baselines.fedavg import FedAvg
 from baselines.fedprox import FedProx
 from baselines.local import Local
@@ -16,8 +17,11 @@ from common.spec import OptimiserSettings, ServerSettings
 from diptych.assembly import algorithm_class
 from federation import Algorithm, Simulation
 from federation.names import entries
+from methods.feddva import FedDVA
 from methods.padpaf import PaDPaF
 from methods.ps_fedgan import PSFedGAN
+from networks import DualEncoder
+from objectives import OBJECTIVES
 from tests.baselines.test_scaffold import check_scaffold
 from tests.digits import data, objective, same, simulate, training
 
@@ -133,6 +137,18 @@ def test_refused_fedprox_is_local_training():
     assert same(ours.population.storage, simulate(Local(objective=CLASSIFICATION)).population.storage)
 
 
+def test_refused_apfl_never_trains_what_it_calls_personal():
+    """Projections weighed with nought; where weights are mixed, alpha is on the other side."""
+    settings = {"objective": CLASSIFICATION, "alpha": 1, "reading": "fedstyle"}
+    with pytest.raises(ValueError, match=r"algorithm\.alpha: must be less than 1 with reading 'fedstyle'"):
+        APFL(**settings)
+    with mock.patch.object(APFL, "__post_init__"):
+        simulation = simulate(APFL(**settings))
+    for name, start in simulation.template.v.named_parameters():
+        assert (simulation.population.storage[f"v.{name}"] == start).all()
+    APFL(**(settings | {"reading": "canonical"}))
+
+
 # ---- what the reference model lacks
 
 
@@ -153,6 +169,14 @@ def test_pseudo_labels_are_given_without_statistics_that_nobody_has_sent():
 
 
 # ---- settings that were not heeded
+
+
+def test_frozen_encoders_are_refused_where_they_are_what_is_trained():
+    images = {"channels": 3, "image_size": 8}
+    network = partial(DualEncoder, **images, width=4, latent=3)
+    made = OBJECTIVES["classification"](encoder=network, classes=10, **images, frozen=True)
+    with pytest.raises(InputError, match=r"objective\.frozen: must be false for FedDVA"):
+        Simulation(FedDVA(objective=made), data(), training(), 7)
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedprox", "naivemix", "fedmix", "sda-fl", "scaffold", "ditto", "apfl"])
