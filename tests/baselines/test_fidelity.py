@@ -227,6 +227,38 @@ def check_fine_tuning(kind: type = FedAvgFT) -> None:
     found.clients([{n: descend(server[n], c[n], CURVATURE[n], 2) for n in SHAPES} for c in C])
 
 
+def check_sampled_sizes(kind: type = FedAvg) -> None:
+    """Two of three clients in each round, weighted by their own numbers of images."""
+    simulation = simulate(kind(objective=Quadratic()), rounds=4, participation=0.67)
+    assert any(chosen != [0, 1] for chosen in simulation.schedule)
+    server: Tensors = {}
+    for name in SHAPES:
+        w = START[name]
+        for chosen in simulation.schedule:
+            ends = [descend(w, C[k][name], CURVATURE[name], STEPS) for k in chosen]
+            w = np.average(ends, axis=0, weights=[SIZES[k] for k in chosen])
+        server[name] = w
+    Comparison(simulation).server(server)
+
+
+def check_fresh_momentum(kind: type = FedAvg) -> None:
+    """Heavy-ball steps b <- 0.5 b + g; b is 0 again at the start of each round."""
+    server: Tensors = {}
+    for name in SHAPES:
+        w_global = START[name]
+        for _ in range(ROUNDS):
+            ends = []
+            for c in C:
+                w, b = w_global, 0.0
+                for _ in range(STEPS):
+                    b = 0.5 * b + CURVATURE[name] * (w - c[name])
+                    w = w - LR * b
+                ends.append(w)
+            w_global = average(ends)
+        server[name] = w_global
+    Comparison(simulate(kind(objective=Quadratic()), momentum=0.5, optimiser_state="round")).server(server)
+
+
 def check_persistent_momentum(kind: type = Ditto) -> None:
     """Heavy-ball steps b <- 0.5 b + g; every client keeps its own b for w and for v over both rounds."""
     mu, beta = 1.7, 0.5
@@ -252,6 +284,8 @@ def check_persistent_momentum(kind: type = Ditto) -> None:
 
 
 CHECKS = [
+    check_sampled_sizes,
+    check_fresh_momentum,
     check_persistent_momentum,
     check_fedavg,
     check_uniform,

@@ -264,6 +264,14 @@ def test_schedule():
     assert [len(c) for c in schedule(0, 1, 20, 0.15)] == [3]  # 0.15 * 20 is a hair below 3 in floating point
 
 
+@pytest.mark.parametrize(
+    ("clients", "share", "sampled"), [(15, 0.5, 7), (3, 0.5, 1), (7, 0.4, 2), (9, 0.999, 8), (9, 1.0, 9)]
+)
+def test_a_share_of_the_clients_is_rounded_down(clients, share, sampled):
+    """The integer part of alpha N, as FedStyle has it."""
+    assert {len(chosen) for chosen in schedule(0, 5, clients, share)} == {sampled}
+
+
 def test_batches_pass_over_everything_before_anything_comes_again():
     generator = torch.Generator().manual_seed(0)
     found = list(batches(10, 3, 7, generator))

@@ -129,14 +129,19 @@ def test_published_labels_are_those_that_the_user_has():
 # ---- the cloud
 
 
-@pytest.mark.parametrize("share", ["discriminator", "all", "once"])
-def test_the_cloud_asks_for_no_label_that_a_user_lacks(share):
+def check_asked_labels(share: str = "discriminator") -> None:
+    """Images of each user are asked for with its own labels, and with all of them."""
     simulation = _simulation(_algorithm(share=share), dealt=_few_labels(), batch_size=8)
     simulation.run()
     for twin, owned in zip(simulation.cloud.twins, OWNED, strict=True):
         images, labels = simulation.cloud._images(twin, torch.Generator().manual_seed(0))
         assert set(labels.tolist()) == owned
         assert len(images) == len(labels) == 20
+
+
+@pytest.mark.parametrize("share", ["discriminator", "all", "once"])
+def test_the_cloud_asks_for_no_label_that_a_user_lacks(share):
+    check_asked_labels(share)
 
 
 def test_a_user_of_whom_nothing_has_come_is_not_asked():
@@ -148,7 +153,8 @@ def test_a_user_of_whom_nothing_has_come_is_not_asked():
     assert [set(labels.tolist()) for labels in seen] == [OWNED[chosen]]
 
 
-def test_the_classifier_is_trained_on_the_servers_images_and_on_every_users():
+def check_what_the_classifier_sees() -> None:
+    """The server's own images, and as many of each user as are asked for, which differ."""
     simulation, dealt = _simulation(), _data()
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     simulation.cloud._train = lambda round, images, labels: seen.append((images, labels))
@@ -158,6 +164,24 @@ def test_the_classifier_is_trained_on_the_servers_images_and_on_every_users():
         assert torch.equal(images[:15], dealt.images[dealt.server].float() / 255)
         assert torch.equal(labels[:15], dealt.labels[dealt.server])
         assert len({image.sum().item() for image in images[15:]}) > 50, "images of noise of their own"
+
+
+def test_the_classifier_is_trained_on_the_servers_images_and_on_every_users():
+    check_what_the_classifier_sees()
+
+
+CLOUD_BUGS = {
+    "labels that a user lacks": ("torch.tensor(sorted(twin.labels))", "torch.arange(10)", check_asked_labels),
+    "the classifier trained without the server's images": (
+        "zip(self.own, *made, strict=True)", "zip(*made, strict=True)", check_what_the_classifier_sees),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", CLOUD_BUGS)
+def test_a_wrong_cloud_is_caught(bug):
+    right, wrong, check = CLOUD_BUGS[bug]
+    with mutated("methods.ps_fedgan", "Cloud", right, wrong), pytest.raises(AssertionError):
+        check()
 
 
 @pytest.mark.parametrize("share", ["all", "once"])
