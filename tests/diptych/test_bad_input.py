@@ -4,13 +4,16 @@ import copy
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
+import diptych.check
 import diptych.study
+from common.errors import InputError
 from diptych.cli import main
 from diptych.study import load_study
 from tests.digits import STYLES
@@ -51,6 +54,10 @@ WRONG_SPECS: list[tuple[str, Any, list[str]]] = [
     ("algorithm", {"name": "fedprox", "mu": -1}, ["algorithm.mu", "greater than or equal to 0", "-1"]),
     ("algorithm", {"name": "fedprox", "nu": 1}, ["algorithm.nu: unknown key", "did you mean 'mu'"]),
     ("algorithm", {"name": "apfl", "alpha": 2}, ["algorithm.alpha", "less than or equal to 1", "2"]),
+    ("algorithm", {"name": "apfl", "alpha": 1, "reading": "fedstyle"}, ["algorithm.alpha: must be less than 1"]),
+    ("algorithm", {"name": "fedprox", "mu": 0, "reading": "fedstyle"}, ["algorithm.mu: must be more than 0"]),
+    ("algorithm", {"name": "scaffold"}, ["training.server: SCAFFOLD", "'mean'", "'uniform'"]),
+    ("objective", {"name": "gan", "latent": 8, "width": 8}, ["'generator.", "never be trained", "each 3 batches"]),
     ("algorithm", {"name": "fedstyle", "lambda": "x"}, ["algorithm.lambda", "number", "'x'"]),
     ("algorithm", {"name": "ditto", "reading": "canonic"}, ["algorithm.reading", "did you mean 'canonical'"]),
     ("algorithm", {"mu": 1}, ["algorithm.name: this key is needed"]),
@@ -357,3 +364,13 @@ def test_a_wrong_setting_of_an_evaluation(config, finished, tmp_path, capsys):
     arguments = ["evaluate", str(finished), "--out", str(tmp_path / "records.csv")]
     _complains(capsys, arguments, ["evaluation.style-clusters.samples", "integer", "'none'"])
     assert not (tmp_path / "records.csv").exists()
+
+
+def test_checking_a_scale_asks_algorithms_about_the_settings_of_training(monkeypatch):
+    runs = load_study("tiny").specs.values()
+    spec = next(run for run in runs if run.algorithm["name"] == "ps-fedgan")
+    wrong = spec.model_copy(update={"training": spec.training.model_copy(update={"optimiser_state": "round"})})
+    study = SimpleNamespace(papers={}, specs={"right": spec, "wrong": wrong})
+    monkeypatch.setattr(diptych.check, "load_study", lambda scale: study)
+    with pytest.raises(InputError, match=r"^training\.optimiser_state: must be 'persistent'"):
+        diptych.check.check("tiny", "")

@@ -44,6 +44,14 @@ def test_a_wrong_barlow_twins_is_caught(right, wrong):
         check_barlow_twins(mutant)
 
 
+def test_real_images_are_shown_in_the_range_of_made_ones():
+    """Black is -1 and white is 1, as for a tanh."""
+    x = torch.linspace(0, 1, 4)[:, None, None, None].expand(4, 3, 8, 8)
+    for name in ("gan", "vae"):
+        shown = objective(name, conditional=True).draw(x, torch.arange(4), torch.Generator().manual_seed(0))["x"]
+        torch.testing.assert_close(shown, 2 * x - 1)
+
+
 def test_adversarial_losses_by_hand():
     """Scores with both signs, on both sides of the hinge."""
     s = torch.tensor([-2.0, 0.5, 3.0])
