@@ -1,8 +1,8 @@
 """Jobs without start-up: one process that has imported everything, and forks for each command that it is asked for.
 
-A workflow on this machine starts it, and it ends with the workflow, however that ends. `diptych`, called by a rule, hands
-its command over to it; where there is none, on a cluster's node or by hand, `diptych` does the command itself, with the
-same outcome. No more commands run at once than there are processors, whatever `snakemake --cores` says.
+A workflow on this machine starts it, and it ends with the workflow, however that ends. `diptych`, called by a rule,
+hands its command over to it; where there is none, on a cluster's node or by hand, `diptych` does the command itself,
+with the same outcome. No more commands run at once than there are processors, whatever `snakemake --cores` says.
 """
 
 import ctypes

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ from rich.table import Table
 from rich.text import Text
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from common.files import data_root
+from common.sources import State, how_to_get, state
 from diptych.progress import duration
 
 LISTED = 12
@@ -42,10 +45,30 @@ def expected_seconds(record: Any) -> float:
     return float(getattr(record.resources, "get", lambda *_: 0)("expected_s", 0) or 0)
 
 
+def source_of(wildcards: Mapping[str, str]) -> str:
+    """The name of the source that a job of the rule `source` gets ready."""
+    return wildcards["source"].replace("--", "/")
+
+
 def of_interest(record: logging.LogRecord) -> bool:
-    """Whether a record that is no event is shown: warnings, errors, what this project says, and that nothing is to do."""
+    """Whether a record that is no event is shown: a warning, an error, or that nothing is to be done."""
     said = record.getMessage()
-    return record.levelno >= logging.WARNING or hasattr(record, "diptych") or said.startswith("Nothing to be done")
+    return record.levelno >= logging.WARNING or said.startswith("Nothing to be done")
+
+
+def sources_table(sources: list[str], root: Path) -> Table:
+    """Which sources of images are there, which will be downloaded, and what has to be put where."""
+    table = Table.grid(padding=(0, 2))
+    table.add_row("images", f"below {root}/")
+    names: dict[State, dict[str, None]] = {found: {} for found in State}
+    for source in sorted(sources):
+        names[state(source, root)][source.partition("/")[0]] = None
+    for found in (State.THERE, State.DOWNLOADED):
+        if names[found]:
+            table.add_row(f" {found}", ", ".join(names[found]))
+    for name in names[State.MISSING]:
+        table.add_row(f" {State.MISSING}", f"{name}: put there {how_to_get(name)}")
+    return table
 
 
 # ---- a dry run
@@ -74,6 +97,9 @@ class Plan:
             for job in jobs:
                 self.console.print(Text(f"{job.rule_msg or job.rule_name}: {_shortened(job.reason)}"))
         self.console.print(_by_rule(jobs))
+        root, sources = Path(data_root()), [source_of(job.wildcards) for job in jobs if job.rule_name == "source"]
+        if any(state(name, root) is not State.THERE for name in sources):
+            self.console.print(sources_table(sources, root))
         seconds = sum(map(expected_seconds, jobs))
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         here = f", {duration(seconds / processors)} on the {processors} of this machine" if processors > 1 else ""
