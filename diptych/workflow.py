@@ -1,6 +1,7 @@
 """What the Snakefile needs: the study, and the names of files. Imports no torch."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -37,6 +38,12 @@ class Workflow:
             raise WorkflowError(f"--config gpus: must be a number of GPUs, got '{self.gpus}'")
         os.environ["DIPTYCH_DATA"] = str(config.get("data") or data_root())
         self.results = f"results/{self.scale}"
+        self._of_condition: dict[str, list[Spec]] = {}
+        self._of_method: dict[tuple[str, str], list[str]] = {}
+        for name, spec in self.specs.items():
+            paper, condition, method, _, _ = name.split("/")
+            self._of_condition.setdefault(f"{paper}/{condition}", []).append(spec)
+            self._of_method.setdefault((paper, method), []).append(name)
 
     # ---- runs
 
@@ -59,35 +66,28 @@ class Workflow:
             return f"{wildcards.paper}/{wildcards.condition}/{method}/{wildcards.variant}/{wildcards.seed}"
 
         def spec(wildcards: Any) -> str:
-            return self._spec(name(wildcards)).digest
+            return self.specs[_chosen("run", name(wildcards), self.specs)].digest
 
         code = training_code(method) if method in algorithm_modules() else ""
         return {"run": name, "scale": self.scale, "spec": spec, "code": code}
 
-    def _spec(self, name: str) -> Spec:
-        try:
-            return self.specs[choose("run", name, self.specs)]
-        except InputError as error:
-            raise WorkflowError(str(error)) from error
-
     def sources(self, wildcards: Any) -> list[str]:
         """The files that say that the sources of a condition are there and verified."""
-        spec = self._first(wildcards)
-        names = {source.partition("[")[0] for source in spec.data.styles.values()}
+        styles = self._runs_like(wildcards)[0].data.styles
+        names = {source.partition("[")[0] for source in styles.values()}
         return [f"{self.results}/sources/{name.replace('/', '--')}.csv" for name in sorted(names)]
 
-    def _first(self, wildcards: Any) -> Spec:
-        """The first run of a condition."""
-        prefix = f"{wildcards.paper}/{wildcards.condition}/"
-        return next(spec for name, spec in self.specs.items() if name.startswith(prefix))
+    def _runs_like(self, wildcards: Any) -> list[Spec]:
+        """The runs of a condition."""
+        return self._of_condition[_chosen("condition", f"{wildcards.paper}/{wildcards.condition}", self._of_condition)]
 
     def inputs(self, wildcards: Any) -> list[str]:
         """What a run needs: its sources, and the run that it starts from, if any.
 
         Wildcards do not say the method: runs of one variant start from the same run, whatever their method.
         """
-        beginning, end = f"{wildcards.paper}/{wildcards.condition}/", f"/{wildcards.variant}/{wildcards.seed}"
-        alike = [spec for name, spec in self.specs.items() if name.startswith(beginning) and name.endswith(end)]
+        end = f"/{wildcards.variant}/{wildcards.seed}"
+        alike = (spec for spec in self._runs_like(wildcards) if spec.run.endswith(end))
         starts = dict.fromkeys(spec.start for spec in alike if spec.start)
         return self.sources(wildcards) + [f"{self.results}/runs/{run}/{RUN_FILES['provenance']}" for run in starts]
 
@@ -106,10 +106,10 @@ class Workflow:
         """The run for whose data a judge is trained, and what its rule must notice a change of."""
 
         def settings(wildcards: Any) -> str:
-            return f"{self._first(wildcards).data} {self.study.papers[wildcards.paper].judge}"
+            return f"{self._runs_like(wildcards)[0].data} {self.study.papers[wildcards.paper].judge}"
 
         return {
-            "run": lambda wildcards: self._first(wildcards).run,
+            "run": lambda wildcards: self._runs_like(wildcards)[0].run,
             "scale": self.scale,
             "settings": settings,
             "code": code_hash("diptych.judging"),
@@ -117,8 +117,7 @@ class Workflow:
 
     def _runs_of(self, wildcards: Any) -> list[str]:
         """All runs of a paper's method."""
-        beginning, method = f"{wildcards.paper}/", f"/{wildcards.method}/"
-        return [name for name in self.specs if name.startswith(beginning) and method in name]
+        return self._of_method.get((wildcards.paper, wildcards.method), [])
 
     def folders(self, wildcards: Any) -> list[str]:
         """Their folders."""
@@ -136,8 +135,7 @@ class Workflow:
 
     def records(self) -> list[str]:
         """The records of every method of every paper."""
-        methods = dict.fromkeys(tuple(name.split("/")[i] for i in (0, 2)) for name in self.specs)
-        records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in methods]
+        records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in self._of_method]
         return records + [
             f"{self.results}/records/padpaf/simpson.csv" for paper in self.study.papers if paper == "padpaf"
         ]
@@ -177,3 +175,11 @@ class Workflow:
     def _figure(self, name: str) -> Any:
         paper, _, figure = name.partition("-")
         return self.study.papers[paper].figures[figure]
+
+
+def _chosen(key: str, value: str, options: Mapping[str, Any]) -> str:
+    """`value` if it is one of `options`; else Snakemake ends with a sentence."""
+    try:
+        return value if value in options else choose(key, value, options)
+    except InputError as error:
+        raise WorkflowError(str(error)) from error
