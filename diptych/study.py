@@ -289,13 +289,19 @@ class Study:
             "scale": self.name,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
         }
-        specs = []
-        for seed in seeds:
-            own = {"run": f"{paper}/{condition}/{method}/{name}/{seed}", "seed": seed}
-            if "start" in content:
-                own["start"] = content["start"].format(seed=seed, condition=condition, **labels)
-            specs.append(checked(Spec, f"{paper}: {condition} {values['method']}", content | own))
-        return specs
+        run, largest = f"{paper}/{condition}/{method}/{name}", max(seeds)
+        where = f"{paper}: {condition} {values['method']}"
+        spec = checked(Spec, where, content | {"run": f"{run}/{largest}", "seed": largest})
+        return [  # what is right with the largest seed is right with all
+            spec.model_copy(
+                update={
+                    "run": f"{run}/{seed}",
+                    "seed": seed,
+                    "start": spec.start.format(seed=seed, condition=condition, **labels),
+                }
+            )
+            for seed in seeds
+        ]
 
 
 def _by(styles: dict[str, None]) -> str:
