@@ -34,6 +34,14 @@ onstart:
     hooks.before(workflow, flow.scale, results)
 
 
+onsuccess:
+    hooks.after(workflow, results)
+
+
+onerror:
+    hooks.after(workflow, results)
+
+
 localrules: tables, figures, claims, all
 
 

@@ -166,6 +166,7 @@ def names_in(folder: str) -> list[str]:
     return sorted(path.stem for path in (CONFIG / folder).glob("*.yaml"))
 
 
+@cache
 def methods_with_rule() -> list[str]:
     """Every method that a rule trains: the .smk files of `baselines` and `methods`."""
     return sorted(path.stem.replace("_", "-") for package in PACKAGES for path in (ROOT / package).glob("*.smk"))
@@ -191,10 +192,12 @@ class Study:
         """Every run, once for each experiment that it is for. Equal specifications are one run with one name."""
         named: dict[tuple[str, str], Spec] = {}
         cells = []
-        for paper, experiment, values, seed in self._grid():
-            spec = self._spec(paper, values, seed)
-            spec = named.setdefault((paper, spec.digest), spec)
-            cells.append(Cell(spec, experiment.table, values.get("setting", ""), self._stand_ins(paper, values, spec)))
+        for paper, experiment, values in self._grid():
+            specs = self._specs(paper, values, self.scale.seeds[: experiment.seeds])
+            stand_ins = self._stand_ins(paper, values, specs[0])
+            for spec in specs:
+                run = named.setdefault((paper, spec.digest), spec)
+                cells.append(Cell(run, experiment.table, values.get("setting", ""), stand_ins))
         return cells
 
     @cached_property
@@ -204,7 +207,7 @@ class Study:
 
     def _stand_ins(self, paper: str, values: dict[str, str], spec: Spec) -> frozenset[str]:
         """The styles that are not played by the paper's images; parts of them are no others."""
-        published = self._as_published._spec(paper, values, spec.seed).data.styles
+        published = self._as_published._specs(paper, values, [spec.seed])[0].data.styles
         return frozenset(
             style
             for style, source in spec.data.styles.items()
@@ -235,12 +238,12 @@ class Study:
         stand_ins = f" Stand-ins: {'; '.join(parts)}." if players else ""
         return f"Scale {self.name} ({seeds}): {' '.join(self.scale.about.split())}{stand_ins}"
 
-    @property
+    @cached_property
     def specs(self) -> dict[str, Spec]:
         """The runs by name."""
         return {cell.spec.run: cell.spec for cell in self.cells}
 
-    def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str], int]]:
+    def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str]]]:
         for paper, config in self.papers.items():
             for experiment in config.experiments.values():
                 axes = dict(experiment.axes)
@@ -249,15 +252,15 @@ class Study:
                 for values in itertools.product(*axes.values()):
                     point = dict(zip(axes, values, strict=True))
                     if self.why_left_out(point) is None:
-                        seeds = self.scale.seeds[: experiment.seeds]
-                        yield from ((paper, experiment, point, seed) for seed in seeds)
+                        yield paper, experiment, point
 
     def why_left_out(self, point: dict[str, str]) -> str | None:
         """Why nothing is run at a point of the grid; None if it is run."""
         reasons = (self.scale.left_out.get(axis, {}).get(value) for axis, value in point.items())
         return next((reason for reason in reasons if reason), None)
 
-    def _spec(self, paper: str, values: dict[str, str], seed: int) -> Spec:
+    def _specs(self, paper: str, values: dict[str, str], seeds: list[int]) -> list[Spec]:
+        """The run at a point of the grid, with each of these seeds."""
         config = self.papers[paper]
         method, _, variant = values["method"].partition(":")
         content = merged(
@@ -279,18 +282,26 @@ class Study:
                 content = merged(content, rule.set)
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
             content = merged(content, {"algorithm": _parsed(values["setting"])})
-        condition = "_".join(value for axis, value in values.items() if axis not in METHOD_AXES)
-        name = variant or values.get("setting", "").replace(";", ",") or "default"
         labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
+        condition = "_".join(labels.values())
+        name = variant or values.get("setting", "").replace(";", ",") or "default"
         content |= {
-            "run": f"{paper}/{condition}/{method}/{name}/{seed}",
             "scale": self.name,
-            "seed": seed,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
         }
-        if "start" in content:
-            content["start"] = content["start"].format(seed=seed, condition=condition, **labels)
-        return checked(Spec, f"{paper}: {condition} {values['method']}", content)
+        run, largest = f"{paper}/{condition}/{method}/{name}", max(seeds)
+        where = f"{paper}: {condition} {values['method']}"
+        spec = checked(Spec, where, content | {"run": f"{run}/{largest}", "seed": largest})
+        return [  # what is right with the largest seed is right with all
+            spec.model_copy(
+                update={
+                    "run": f"{run}/{seed}",
+                    "seed": seed,
+                    "start": spec.start.format(seed=seed, condition=condition, **labels),
+                }
+            )
+            for seed in seeds
+        ]
 
 
 def _by(styles: dict[str, None]) -> str:
