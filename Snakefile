@@ -151,11 +151,12 @@ rule table:
     params:
         scale=flow.scale,
         layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump(),
+        without=flow.left_out,
         code=code_hash("reporting.tables"),
     message: "lay out {wildcards.table} of {wildcards.paper}"
     shell:
         "diptych table {wildcards.paper}-{wildcards.table} --scale {params.scale} --records {input}"
-        " --out {output.md} > {log} 2>&1"
+        " --out {output.md} --without {params.without} > {log} 2>&1"
 
 
 rule claim:

@@ -4,9 +4,10 @@
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -16,6 +17,7 @@ from common.algorithms import PACKAGES
 from common.codehash import ROOT
 from common.errors import choose
 from common.settings import checked
+from common.sources import State, state
 from common.spec import Spec, read_yaml
 
 Overlay = dict[str, Any]
@@ -258,6 +260,20 @@ class Study:
         """Why nothing is run at a point of the grid; None if it is run."""
         reasons = (self.scale.left_out.get(axis, {}).get(value) for axis, value in point.items())
         return next((reason for reason in reasons if reason), None)
+
+    def without(self, datasets: Collection[str]) -> "Study":
+        """The same without the runs on these data sets, whose images are not here."""
+        reasons = self.scale.left_out.get("dataset", {}) | dict.fromkeys(datasets, "its images are not here")
+        left_out = self.scale.left_out | {"dataset": reasons}
+        return Study(self.name, self.scale.model_copy(update={"left_out": left_out}), self.papers)
+
+    def not_here(self, root: Path) -> set[str]:
+        """The data sets that some run needs an image of which is not below `root`."""
+        return {
+            spec.labels["dataset"]
+            for spec in self.specs.values()
+            if any(state(source, root) is not State.THERE for source in spec.data.styles.values())
+        }
 
     def _specs(self, paper: str, values: dict[str, str], seeds: list[int]) -> list[Spec]:
         """The run at a point of the grid, with each of these seeds."""

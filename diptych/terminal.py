@@ -51,6 +51,13 @@ def of_interest(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or said.startswith("Nothing to be done")
 
 
+def sentence(record: logging.LogRecord) -> str:
+    """What a record says, without where in the Snakefile an error of the user's was noticed."""
+    lines = record.getMessage().strip().splitlines()
+    at_fault = [line for line in lines if not line.startswith(("WorkflowError in", '  File "'))]
+    return "\n".join(at_fault)
+
+
 def sources_table(sources: list[str], root: Path) -> Table:
     """Which sources of images are there, which will be downloaded, and what has to be put where."""
     table = Table.grid(padding=(0, 2))
@@ -81,7 +88,7 @@ class Plan:
         if getattr(record, "event", None) == LogEvent.JOB_INFO:
             self.jobs.append(record)
         elif getattr(record, "event", None) in (None, LogEvent.ERROR) and of_interest(record):
-            self.console.print(Text(record.getMessage()))
+            self.console.print(Text(sentence(record)), soft_wrap=True)
 
     def close(self) -> None:
         """Print the page."""
@@ -95,12 +102,14 @@ class Plan:
         root, sources = Path(data_root()), [source_of(job.wildcards) for job in jobs if job.rule_name == "source"]
         if any(state(name, root) is not State.THERE for name in sources):
             self.console.print(sources_table(sources, root))
-        seconds = sum(map(_expected, jobs))
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        here = f", {duration(seconds / processors)} on the {processors} of this machine" if processors > 1 else ""
-        self.console.print(
-            f"{len(jobs)} jobs, about {duration(seconds)} of one processor{here}. Nothing was done.", soft_wrap=True
-        )
+        number = f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}"
+        self.console.print(f"{number}, about {_time(sum(map(_expected, jobs)))}. Nothing was done.", soft_wrap=True)
+
+
+def _time(seconds: float) -> str:
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    here = f", {duration(seconds / processors)} on the {processors} of this machine" if processors > 1 else ""
+    return f"{duration(seconds)} of one processor{here}"
 
 
 def _expected(job: Any) -> float:
@@ -165,7 +174,7 @@ class Works:
         elif hasattr(record, "outcome"):
             self._conclude(said["outcome"])
         elif event in (None, LogEvent.ERROR) and of_interest(record):
-            self.console.print(Text(record.getMessage()))
+            self.console.print(Text(sentence(record)), soft_wrap=True)
         self._move()
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
@@ -14,7 +15,7 @@ from common.files import data_root
 from common.spec import Spec
 from diptych.study import Study, load_study
 
-SETTINGS = {"scale": "digits", "data": "", "gpus": 0}
+SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
 """What `--config` takes, and the defaults."""
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
@@ -26,18 +27,22 @@ class Workflow:
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Read the settings given by `--config`; what is wrong with them ends Snakemake with one sentence."""
+        os.environ["DIPTYCH_DATA"] = data = str(config.get("data") or data_root())
+        self.left_out: list[str] = []  # data sets
         try:
             for key in config:
                 choose("--config", key, SETTINGS)
             self.scale = str(config.get("scale", SETTINGS["scale"]))
             self.study: Study = load_study(self.scale)
+            if choose("--config images", str(config.get("images", SETTINGS["images"])), ("all", "here")) == "here":
+                self.left_out = sorted(self.study.not_here(Path(data)))
+                self.study = self.study.without(self.left_out)
             self.specs: dict[str, Spec] = self.study.specs
         except InputError as error:
             raise WorkflowError(str(error)) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
         if not isinstance(self.gpus, int):
             raise WorkflowError(f"--config gpus: must be a number of GPUs, got '{self.gpus}'")
-        os.environ["DIPTYCH_DATA"] = str(config.get("data") or data_root())
         self.results = f"results/{self.scale}"
         self._first: dict[str, Spec] = {}  # of each condition
         self._of_method: dict[tuple[str, str], list[str]] = {}
