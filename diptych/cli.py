@@ -247,7 +247,7 @@ def _simpson(options: argparse.Namespace) -> None:
 
 def _extract(options: argparse.Namespace) -> None:
     from common.run_folder import RunFolder, write_arrays, write_csv
-    from evaluation import EXTRACTS, IMAGES
+    from evaluation.extracts import EXTRACTS, IMAGES
 
     runs = [RunFolder(folder) for folder in options.runs]
     if options.kind in IMAGES:

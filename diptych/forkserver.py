@@ -40,6 +40,11 @@ PRELOADED = (
     "reporting.claims",
     "reporting.figures",
     "reporting.tables",
+    "ot",  # what evaluations import where they need it
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.manifold",
+    "sklearn.metrics",
 )
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 

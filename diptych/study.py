@@ -205,7 +205,7 @@ class Study:
     @cached_property
     def _as_published(self) -> "Study":
         """The same runs with all that the scale does not make smaller."""
-        return Study(self.name, self.scale, {paper: _read_paper(paper, {}) for paper in self.papers})
+        return Study(self.name, self.scale, {paper: read_paper(paper) for paper in self.papers})
 
     def _stand_ins(self, paper: str, values: dict[str, str], spec: Spec) -> frozenset[str]:
         """The styles that are not played by the paper's images; parts of them are no others."""
@@ -335,8 +335,14 @@ def _paper_yaml(paper: str) -> dict[str, Any]:
     return read_yaml(CONFIG / "papers" / f"{paper}.yaml")
 
 
-def _read_paper(paper: str, overlay: Overlay) -> Paper:
-    return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay))
+def read_paper(paper: str, overlay: Overlay | None = None) -> Paper:
+    """What was published, with `overlay` laid over it."""
+    return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay or {}))
+
+
+def read_scale(scale: str) -> Scale:
+    """What a file of `config/scales` says."""
+    return checked(Scale, f"config/scales/{scale}.yaml", read_yaml(CONFIG / "scales" / f"{scale}.yaml"))
 
 
 @cache
@@ -347,10 +353,9 @@ def load_study(scale: str) -> Study:
         common.errors.InputError: there is no such scale or paper, or a file has an unknown key or a wrong value.
     """
     choose("scale", scale, names_in("scales"))
-    where = f"config/scales/{scale}.yaml"
-    config = checked(Scale, where, read_yaml(CONFIG / "scales" / f"{scale}.yaml"))
+    config = read_scale(scale)
     for paper in config.papers:
-        choose(f"{where}: papers", paper, names_in("papers"))
+        choose(f"config/scales/{scale}.yaml: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}
-    papers = {paper: _read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
+    papers = {paper: read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
     return Study(scale, config, papers)

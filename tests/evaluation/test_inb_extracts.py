@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from evaluation.grids import samples
-from evaluation.translated import iterations, searches
+from evaluation.extracts import searches
+from evaluation.translated import iterations
 
 NOTES = [
     {"round": round, "class": digit, "iteration": "1", "trials": trials, "objective": "0.5"}
