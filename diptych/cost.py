@@ -97,11 +97,16 @@ def passes_of(spec: Spec) -> float:
 
 def of_training(spec: Spec) -> float:
     """Seconds of one processor that a run should take."""
-    times, kind = _trainings(), Kind.of(spec)
+    return _for_an_image(Kind.of(spec)) * passes_of(spec)
+
+
+@cache
+def _for_an_image(kind: Kind) -> float:
+    times = _trainings()
     if not times:
-        return 1.0
+        return 0.0
     nearest = max(times, key=kind.likeness)
-    return times[nearest] * kind.work() / nearest.work() * passes_of(spec)
+    return times[nearest] * kind.work() / nearest.work()
 
 
 def of_command(command: str) -> float:
