@@ -16,6 +16,9 @@ flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
 
 
+hooks.introduce(workflow)
+
+
 envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving them reruns nothing
 
 

@@ -52,9 +52,10 @@ class Kind:
             self.width == other.width,
         )
 
-    def work(self) -> float:
-        """What the arithmetic of an image is proportional to, for networks of one design."""
-        return self.width**2 * self.image_size**2
+    def times(self, other: "Kind") -> float:
+        """How many times the arithmetic of the other an image takes; networks of another design count as alike."""
+        width = self.width / other.width if self.network == other.network else 1
+        return (width * self.image_size / other.image_size) ** 2
 
 
 def of_a_job(rule: str, inputs: Sequence[str], outputs: Sequence[str]) -> float:
@@ -106,7 +107,7 @@ def _for_an_image(kind: Kind) -> float:
     if not times:
         return 0.0
     nearest = max(times, key=kind.likeness)
-    return times[nearest] * kind.work() / nearest.work()
+    return times[nearest] * kind.times(nearest)
 
 
 def of_command(command: str) -> float:

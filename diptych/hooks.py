@@ -11,11 +11,17 @@ from snakemake.logging import logger
 from common.files import data_root
 from common.sources import State, state
 from diptych import forkserver
-from diptych.cost import of_a_job
-from diptych.terminal import source_of, sources_table
+from diptych.terminal import Plan, expected, source_of, sources_table
 
 WORTH_IT = 8
 """From so many jobs on it pays to import everything once."""
+
+
+def introduce(workflow: Any) -> None:
+    """Show the workflow to whoever will make a page of its plan."""
+    for handler in workflow.logger_manager.get_log_handlers():
+        if isinstance(screen := getattr(handler, "screen", None), Plan):
+            screen.workflow = workflow
 
 
 def before(workflow: Any, scale: str, results: str) -> None:
@@ -26,8 +32,7 @@ def before(workflow: Any, scale: str, results: str) -> None:
     """
     jobs = list(workflow.dag.needrun_jobs())
     _refuse_missing([source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"])
-    expected = {workflow.dag.jobid(job): of_a_job(job.rule.name, job.input, job.output) for job in jobs}
-    logger.info("", extra={"expected": expected})
+    logger.info("", extra={"expected": {workflow.dag.jobid(job): expected(job) for job in jobs}})
     if workflow.local_exec and len(jobs) >= WORTH_IT:
         forkserver.start(scale, Path(results) / "logs" / "jobs.log")
 

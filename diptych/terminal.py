@@ -45,6 +45,11 @@ def source_of(wildcards: Mapping[str, str]) -> str:
     return wildcards["source"].replace("--", "/")
 
 
+def expected(job: Any) -> float:
+    """Seconds of one processor that one of Snakemake's jobs should take."""
+    return of_a_job(job.rule.name, job.input, job.output)
+
+
 def of_interest(record: logging.LogRecord) -> bool:
     """Whether a record that is no event is shown: a warning, an error, or that nothing is to be done."""
     said = record.getMessage()
@@ -77,33 +82,40 @@ def sources_table(sources: list[str], root: Path) -> Table:
 
 
 class Plan:
-    """Jobs by rule with the time they are expected to take; a few are named, with the reason of each."""
+    """Jobs by rule with the time they are expected to take; a few are named, with the reason of each.
+
+    Attributes:
+        workflow: Snakemake's, of which the page is made: to be told of thousands of jobs one by one takes seconds.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.jobs: list[Any] = []
+        self.workflow: Any = None
+        self.planned = False
 
     def show(self, record: logging.LogRecord) -> None:
-        """Collect jobs; the page is made when all are known."""
-        if getattr(record, "event", None) == LogEvent.JOB_INFO:
-            self.jobs.append(record)
-        elif getattr(record, "event", None) in (None, LogEvent.ERROR) and of_interest(record):
+        """Take note that all jobs are known, from which on the page can be made."""
+        event = getattr(record, "event", None)
+        self.planned |= event == LogEvent.RUN_INFO
+        if event in (None, LogEvent.ERROR) and of_interest(record):
             self.console.print(Text(sentence(record)), soft_wrap=True)
 
     def close(self) -> None:
         """Print the page."""
-        jobs, self.jobs = self.jobs, []  # it is closed again when the interpreter ends
-        if not jobs:
+        if not self.planned:
             return
+        self.planned = False  # it is closed again when the interpreter ends
+        jobs = list(self.workflow.dag.needrun_jobs())
         if len(jobs) <= LISTED:
             for job in jobs:
-                self.console.print(Text(f"{job.rule_msg or job.rule_name}: {_shortened(job.reason)}"))
+                reason = _shortened(str(self.workflow.dag.reason(job)))
+                self.console.print(Text(f"{job.message or job.rule.name}: {reason}"), soft_wrap=True)
         self.console.print(_by_rule(jobs))
-        root, sources = Path(data_root()), [source_of(job.wildcards) for job in jobs if job.rule_name == "source"]
+        root, sources = Path(data_root()), [source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"]
         if any(state(name, root) is not State.THERE for name in sources):
             self.console.print(sources_table(sources, root))
         number = f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}"
-        self.console.print(f"{number}, about {_time(sum(map(_expected, jobs)))}. Nothing was done.", soft_wrap=True)
+        self.console.print(f"{number}, about {_time(sum(map(expected, jobs)))}. Nothing was done.", soft_wrap=True)
 
 
 def _time(seconds: float) -> str:
@@ -112,16 +124,12 @@ def _time(seconds: float) -> str:
     return f"{duration(seconds)} of one processor{here}"
 
 
-def _expected(job: Any) -> float:
-    return of_a_job(job.rule_name, job.input, job.output)
-
-
 def _by_rule(jobs: list[Any]) -> Table:
     count: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     for job in jobs:
-        count[job.rule_name] += 1
-        seconds[job.rule_name] += _expected(job)
+        count[job.rule.name] += 1
+        seconds[job.rule.name] += expected(job)
     table = Table("rule", box=None, header_style="bold")
     table.add_column("jobs", justify="right")
     table.add_column("processor time", justify="right")

@@ -2,7 +2,6 @@
 
 import io
 import logging
-import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,10 +20,8 @@ def _record(said: str = "", level: int = logging.INFO, **more: Any) -> logging.L
     return record
 
 
-def _job(number: int, rule: str, message: str = "", **more: Any) -> logging.LogRecord:
-    files = {"input": [], "output": [f"results/tiny/{rule}"], "wildcards": {}, "log": [], "reason": "because"}
-    about = {"jobid": number, "rule_name": rule, "rule_msg": message}
-    return _record(event=LogEvent.JOB_INFO, **about, **(files | more))
+def _job(number: int, rule: str, message: str) -> logging.LogRecord:
+    return _record(event=LogEvent.JOB_INFO, jobid=number, rule_name=rule, rule_msg=message)
 
 
 @pytest.fixture
@@ -47,37 +44,40 @@ def times(monkeypatch) -> dict[str, float]:
 # ---- a dry run
 
 
-def test_a_plan_gives_the_number_and_the_time_of_the_jobs_of_each_rule(console):
+def _planned(console: Console, *jobs: tuple[str, str, dict[str, str]], reason: str = "because") -> str:
+    """What the plan of jobs says: (rule, message, wildcards) each."""
+    found = [
+        SimpleNamespace(rule=SimpleNamespace(name=rule), message=said, wildcards_dict=wildcards, input=[], output=[])
+        for rule, said, wildcards in jobs
+    ]
     plan = Plan(console)
-    for number in range(20):
-        plan.show(_job(number, "train_fedavg"))
-    plan.show(_job(20, "table"))
+    plan.workflow = SimpleNamespace(dag=SimpleNamespace(needrun_jobs=lambda: found, reason=lambda _: reason))
     plan.show(_record("Building DAG of jobs..."))
+    plan.show(_record("Job stats", event=LogEvent.RUN_INFO))
     plan.close()
     plan.close()
-    said = _said(console)
-    assert re.search(r"train_fedavg +20 +20 min 0 s", said)
-    assert re.search(r"table +1 +1 s", said)
+    return " ".join(_said(console).split())
+
+
+def test_a_plan_gives_the_number_and_the_time_of_the_jobs_of_each_rule(console):
+    said = _planned(console, *[("train_fedavg", "train it", {})] * 20, ("table", "lay it out", {}))
+    assert "train_fedavg 20 20 min 0 s" in said
+    assert "table 1 1 s" in said
     assert said.count("21 jobs, about 20 min 1 s of one processor") == 1
     assert "DAG" not in said
     assert "because" not in said
 
 
 def test_a_plan_of_few_jobs_names_them_and_says_why(console):
-    plan = Plan(console)
-    plan.show(_job(0, "table", "lay out table1", reason="x" * 500))
-    plan.close()
-    assert "lay out table1: xxx" in " ".join(_said(console).split())
-    assert len(_said(console)) < 500
+    said = _planned(console, ("table", "lay out table1", {}), reason="x" * 500)
+    assert "lay out table1: xxx" in said
+    assert len(said) < 500
 
 
 def test_a_plan_says_which_images_are_there_and_what_to_put_where(console, monkeypatch, tmp_path):
     monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
-    plan = Plan(console)
-    for source in ("digits-plain", "mnist", "office-home--Art", "office-home--Real World"):
-        plan.show(_job(0, "source", wildcards={"source": source}))
-    plan.close()
-    said = " ".join(_said(console).split())
+    sources = ("digits-plain", "mnist", "office-home--Art", "office-home--Real World")
+    said = _planned(console, *(("source", "", {"source": source}) for source in sources))
     assert "there digits-plain" in said
     assert "to download mnist" in said
     assert said.count("missing") == 1
