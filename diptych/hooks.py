@@ -1,6 +1,7 @@
 """What a workflow does around its jobs: before the first and after the last. The Snakefile calls these; no torch."""
 
 import csv
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ def before(workflow: Any, scale: str, results: str) -> None:
     """
     jobs = list(workflow.dag.needrun_jobs())
     _refuse_missing([source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"])
-    logger.info("", extra={"expected": {workflow.dag.jobid(job): expected(job) for job in jobs}})
+    lanes = min(workflow.cores, os.cpu_count() or 1) if workflow.local_exec else workflow.nodes
+    seconds = {workflow.dag.jobid(job): expected(job) for job in jobs}
+    logger.info("", extra={"expected": seconds, "lanes": max(1, min(lanes, len(jobs)))})
     if workflow.local_exec and len(jobs) >= WORTH_IT:
         forkserver.start(scale, Path(results) / "logs" / "jobs.log")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task
 from rich.table import Table
 from rich.text import Text
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -151,6 +151,7 @@ class Works:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.expected: dict[int, float] = {}
+        self.lanes = 1
         self.running: dict[int, tuple[str, float]] = {}
         self.done = 0
         self.failed: dict[str, list[str]] = {}
@@ -159,7 +160,7 @@ class Works:
         self.progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=20),
-            TextColumn("{task.description}"),
+            _Line(self),
             console=console,
             transient=True,
         )
@@ -169,7 +170,7 @@ class Works:
         """Update the line, or print what is more than progress."""
         event, said = getattr(record, "event", None), vars(record)
         if hasattr(record, "expected"):
-            self._begin(said["expected"])
+            self._begin(said["expected"], said["lanes"])
         elif event == LogEvent.JOB_INFO:
             self.running[said["jobid"]] = said["rule_msg"] or said["rule_name"], time.monotonic()
         elif event == LogEvent.JOB_FINISHED:
@@ -190,8 +191,8 @@ class Works:
         if self.progress.live.is_started:
             self.progress.stop()
 
-    def _begin(self, expected: dict[int, float]) -> None:
-        self.expected, self.began = expected, time.monotonic()
+    def _begin(self, expected: dict[int, float], lanes: int) -> None:
+        self.expected, self.lanes, self.began = expected, lanes, time.monotonic()
         self.progress.update(self.task, total=sum(expected.values()))
         if self.console.is_terminal:
             self.progress.start()
@@ -218,23 +219,33 @@ class Works:
             self.console.print(Text(f"    log: {log}"))
 
     def _move(self) -> None:
-        if not self.expected:
-            return
-        now = time.monotonic()
-        done = self.done_seconds + sum(
-            min(0.9 * self.expected.get(job, 0.0), now - since) for job, (_, since) in self.running.items()
-        )
-        line = self._line(done, now - self.began)
-        self.progress.update(self.task, completed=done, description=line)
-        if not self.console.is_terminal and now - self.printed >= UNATTENDED:
-            self.printed = now
-            self.console.print(Text(line), soft_wrap=True)
+        """Where nobody sees a line move, print one now and then."""
+        if self.expected and not self.console.is_terminal and time.monotonic() - self.printed >= UNATTENDED:
+            self.printed = time.monotonic()
+            self.console.print(Text(self.line()), soft_wrap=True)
 
-    def _line(self, done: float, elapsed: float) -> str:
-        total = sum(self.expected.values())
-        lanes = os.cpu_count() or 1
-        speed = (done + PRIOR * lanes) / (elapsed + PRIOR)
+    def line(self) -> str:
+        """How it stands now."""
+        now, total = time.monotonic(), sum(self.expected.values())
+        at_work = list(self.running.items())[: self.lanes]  # the others wait
+        begun = (min(0.9 * self.expected.get(job, 0.0), now - since) for job, (_, since) in at_work)
+        done = self.done_seconds + sum(begun)
+        self.progress.update(self.task, completed=done)
+        speed = (done + PRIOR * self.lanes) / (now - self.began + PRIOR)
         counts = f"{self.done} of {len(self.expected)} jobs" + (f", {len(self.failed)} failed" if self.failed else "")
         newest = list(self.running.values())[-1:] or [("", 0.0)]
         others = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
         return f"{counts}, about {duration((total - done) / speed)} left: {newest[0][0]}{others}"
+
+
+class _Line(ProgressColumn):
+    """The words beside the bar, made anew at each look."""
+
+    max_refresh = 1.0
+
+    def __init__(self, works: Works) -> None:
+        super().__init__()
+        self.works = works
+
+    def render(self, task: Task) -> Text:
+        return Text(self.works.line(), no_wrap=True, overflow="ellipsis")

@@ -97,9 +97,8 @@ def test_a_plan_with_nothing_to_do_says_so(console):
 def test_the_line_says_what_runs_how_much_is_done_and_how_long_the_rest_takes(console, monkeypatch):
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(terminal.time, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(terminal.os, "cpu_count", lambda: 2)
     works = Works(console)
-    works.show(_record(expected={1: 100.0, 2: 100.0, 3: 200.0}))
+    works.show(_record(expected={1: 100.0, 2: 100.0, 3: 200.0}, lanes=2))
     works.show(_job(1, "train_fedavg", "train one"))
     works.show(_job(2, "train_fedavg", "train two"))
     clock.now = 31.0
@@ -120,7 +119,7 @@ def test_a_failure_is_shown_when_it_happens_and_again_at_the_end(console, tmp_pa
     log = tmp_path / "train.log"
     log.write_text("first\nsecond\nthird\ndiptych: data.styles: no such thing\n")
     works = Works(console)
-    works.show(_record(expected={1: 1.0, 2: 1.0}))
+    works.show(_record(expected={1: 1.0, 2: 1.0}, lanes=2))
     works.show(_job(1, "train_fedavg", "train one"))
     works.show(_record(event=LogEvent.JOB_ERROR, jobid=1, rule_name="train_fedavg", log=[str(log)]))
     assert "failed: train one" in _said(console)
