@@ -32,9 +32,8 @@ def test_passes_are_counted_in_rounds_epochs_or_steps_of_the_clients_that_take_p
     images = cost.images_of(_spec().data)
     assert cost.passes_of(_spec(rounds=3, local_epochs=2.0, participation=1.0)) == pytest.approx(6 * images)
     assert cost.passes_of(_spec(rounds=3, local_epochs=1.0, participation=0.5)) == pytest.approx(1.5 * images)
-    assert (
-        cost.passes_of(_spec(rounds=2, local_steps=5, batch_size=16, participation=1.0)) == 2 * 5 * 16 * 30
-    )  # three styles of ten
+    in_steps = _spec(rounds=2, local_steps=5, batch_size=16, participation=1.0)
+    assert cost.passes_of(in_steps) == 2 * 5 * 16 * 30  # three styles of ten clients
 
 
 def test_slices_of_a_source_are_its_share():
