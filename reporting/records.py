@@ -5,6 +5,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
+from pandas.core.groupby import SeriesGroupBy
 
 from common.codehash import ROOT
 from common.errors import InputError
@@ -104,26 +105,26 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     """
     members = records[(records["protocol"] != "") & (records["client"] == "") & (records["aggregate"] == "none")]
     members = members[members["style"] != "all"]
+    if members.empty:
+        return records
     group = ["table", "dataset", "clients_per_style"]
-    expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1)
-    rows = []
-    for case, cells in members.groupby(_CASE, sort=False):
-        first = dict(zip(_CASE, map(str, case), strict=True))
-        if len(cells) != expected[tuple(first[key] for key in group)]:
-            continue
-        splits = cells["split"].unique()
-        rows.append(
-            cells.iloc[0].to_dict()
-            | first
-            | {
-                "style": "all",
-                "split": splits[0] if len(splits) == 1 else "all",
-                "aggregate": "mean",
-                "value": cells["value"].mean(skipna=False),
-                "status": "diverged" if (cells["status"] == "diverged").any() else "ok",
-                "source": "",
-                "stand_in": "yes" if (cells["stand_in"] == "yes").any() else "",
-                "run": "",
-            }
-        )
-    return pd.concat([records, pd.DataFrame(rows, columns=records.columns)], ignore_index=True)
+    expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1).rename("expected").reset_index()
+    cases = members.groupby(_CASE, sort=False)
+    first = members.drop_duplicates(_CASE)  # in the order of the cases
+    averages = first.assign(
+        style="all",
+        split=first["split"].where((cases["split"].nunique() == 1).to_numpy(), "all"),
+        aggregate="mean",
+        value=cases["value"].apply(lambda values: values.mean(skipna=False)).to_numpy(),
+        status=_one_of(cases["status"], "diverged", "ok"),
+        source="",
+        stand_in=_one_of(cases["stand_in"], "yes", ""),
+        run="",
+    )
+    whole = cases.size().to_numpy() == first.merge(expected, on=group)["expected"].to_numpy()
+    return pd.concat([records, averages[whole]], ignore_index=True)
+
+
+def _one_of(cases: SeriesGroupBy, value: str, otherwise: str) -> np.ndarray:
+    """For each case, `value` if one of its members has it."""
+    return np.where(cases.agg(lambda members: (members == value).any()), value, otherwise)

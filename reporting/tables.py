@@ -174,7 +174,8 @@ def _control_rows(
 
 def _ours(cells: pd.DataFrame) -> Ours:
     """Every seed counts once, however many of the layout's tables its run is for."""
-    by_seed = cells.groupby("seed")["value"].agg(lambda values: values.mean(skipna=False))
+    seeds = sorted(cells["seed"].unique())
+    by_seed = pd.Series([cells["value"][cells["seed"] == seed].mean(skipna=False) for seed in seeds])
     return Ours(
         mean=float(by_seed.mean(skipna=False)),
         std=float(by_seed.std()) if len(by_seed) > 1 else 0.0,
