@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import ConfigDict, validate_call
-
 from common.errors import InputError, choose
 from common.provenance import versions
 from common.run_folder import RunFolder
-from common.settings import checked
+from common.settings import checked, strict_call
 from diptych.study import load_study
 from evaluation import EVALUATIONS
 
@@ -61,8 +59,7 @@ def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[di
         InputError: there is no such evaluation, or its settings are wrong.
     """
     evaluate = EVALUATIONS[choose("evaluation", name, EVALUATIONS)]
-    strict = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(evaluate)
-    return checked(strict, f"evaluation.{name}", settings, run=run)
+    return checked(strict_call(evaluate), f"evaluation.{name}", settings, run=run)
 
 
 def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:

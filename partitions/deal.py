@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, validate_call
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from common.errors import InputError
+from common.settings import strict_call
 
 Deal = Callable[..., list[np.ndarray]]
-_arrays = validate_call(config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def _size(labels: np.ndarray, clients: int) -> int:
@@ -21,7 +21,7 @@ def _size(labels: np.ndarray, clients: int) -> int:
     return len(labels) // clients
 
 
-@_arrays
+@strict_call
 def iid(labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Equal shares with the same class proportions (FedStyle, Sec. Datasets); disjoint, at most clients - 1 left."""
     size = _size(labels, clients)
@@ -44,7 +44,7 @@ def _endless(indices: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
         yield from rng.permutation(indices).tolist()
 
 
-@_arrays
+@strict_call
 def dirichlet(
     labels: np.ndarray, clients: int, rng: np.random.Generator, *, beta: Annotated[float, Field(gt=0)]
 ) -> list[np.ndarray]:
@@ -63,7 +63,7 @@ def dirichlet(
     return dealt
 
 
-@_arrays
+@strict_call
 def label_skew(
     labels: np.ndarray, clients: int, rng: np.random.Generator, *, alpha: Annotated[float, Field(gt=0)]
 ) -> list[np.ndarray]:
@@ -89,7 +89,7 @@ def label_skew(
     return dealt
 
 
-@_arrays
+@strict_call
 def shards(
     labels: np.ndarray, clients: int, rng: np.random.Generator, *, each: PositiveInt, repeat: bool = False
 ) -> list[np.ndarray]:
@@ -134,7 +134,7 @@ def _owners(
     return [owners[n] for n in rng.permutation(classes)]
 
 
-@_arrays
+@strict_call
 def by_class(
     labels: np.ndarray, clients: int, rng: np.random.Generator, *, of: list[list[NonNegativeInt]]
 ) -> list[np.ndarray]:

@@ -16,11 +16,11 @@ import kornia.geometry.transform as geometry
 import torch
 import torch.nn.functional as F
 from kornia.filters import gaussian_blur2d
-from pydantic import ConfigDict, Field, validate_call
+from pydantic import Field
 from torch import Tensor
 
 from common.errors import choose
-from common.settings import checked
+from common.settings import checked, strict_call
 from common.spec import Named
 
 View = Callable[..., Tensor]
@@ -182,7 +182,6 @@ def view(where: str, named: Named, size: int) -> Callable[[Tensor, torch.Generat
     settings = dict(named)
     kind = VIEWS[choose(f"{where}.name", str(settings.pop("name", None)), VIEWS)]
 
-    strict = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(kind)
     example = {"x": torch.zeros(1, 1, 8, 8), "size": 8, "generator": torch.Generator()}
-    checked(strict, where, settings, **example)
+    checked(strict_call(kind), where, settings, **example)
     return lambda x, generator: kind(x, size, generator, **settings)
