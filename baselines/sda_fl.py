@@ -21,8 +21,7 @@ class SDAFL(Algorithm):
 
     Attributes:
         latent, width, dropout: of the GAN, which is PS-FedGAN's.
-        gan_epochs, gan_rate: passes before the first round; what the learning rate is multiplied by.
-        synthetic: images that a client shares, once.
+        gan_epochs, gan_rate, synthetic: passes before the first round; a factor of the rate; images shared, once.
         confidence: how sure the global model must be of a label (`pseudo`); `client` takes those that were asked for.
     """
 

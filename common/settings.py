@@ -12,15 +12,15 @@ from pydantic.dataclasses import dataclass
 
 from common.errors import InputError, nearest, quoted
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(gt=0, le=1_000_000)]
 """How often something is done, or of how many images: a million at most."""
 Epochs = Annotated[float, Field(gt=0, le=1_000_000)]
 """Passes over data; fractions of one as well."""
-Width = Annotated[int, Field(ge=1, le=1024)]
+Width = Annotated[int, Field(gt=0, le=1024)]
 """Channels, or units, which deeper layers multiply."""
-Units = Annotated[int, Field(ge=1, le=4096)]
+Units = Annotated[int, Field(gt=0, le=4096)]
 """Of one layer."""
-Layers = Annotated[int, Field(ge=1, le=1000)]
+Layers = Annotated[int, Field(gt=0, le=1000)]
 """Or blocks of them, one after the other."""
 
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

@@ -159,7 +159,7 @@ class TrainingSettings(_Settings):
         channels_last: memory layout of images and convolution kernels.
     """
 
-    rounds: Annotated[int, Field(ge=1, le=100_000)]
+    rounds: Annotated[int, Field(gt=0, le=100_000)]
     local_epochs: Epochs = 1.0
     local_steps: Count | None = None
     batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64

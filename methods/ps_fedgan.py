@@ -60,7 +60,7 @@ class PSFedGAN(Algorithm):
     share: Literal["discriminator", "all", "once"] = "discriminator"
     synthetic: Count = 6000
     classifier_epochs: Count = 5
-    attackers: list[Annotated[Attacker, Field(strict=False)]] = Field(default_factory=list)
+    attackers: list[Attacker] = Field(default_factory=list)
     objective: Classification
     shared = nothing
     """Nothing is averaged."""

@@ -98,7 +98,7 @@ TRANSLATING = {
 }
 WRONG_TRANSLATIONS: list[tuple[str, Any, list[str]]] = [
     ("algorithm.directions", 33, ["algorithm.directions", "there are 32 dimensions", "33"]),
-    ("algorithm.bins", 0, ["algorithm.bins", "greater than or equal to 1", "0"]),
+    ("algorithm.bins", 0, ["algorithm.bins", "greater than 0", "0"]),
     ("data.styles", {"mnist": STYLES["mnist"]}, ["translation needs two domains", "got 1"]),
     ("data.per_class", None, ["data.per_class", "as many images of each class at each client"]),
     ("data.per_class", 1, ["data.per_class", "two or more", "got between 1 and 1"]),
