@@ -276,10 +276,11 @@ def _claims(options: argparse.Namespace) -> None:
 
 
 def _figure(options: argparse.Namespace) -> None:
+    from common.arrays import read_arrays
     from common.errors import choose
     from diptych.study import load_study
     from reporting.figures import FIGURES, write_figure
-    from reporting.records import read_arrays, read_csv, read_records
+    from reporting.records import read_csv, read_records
 
     name = choose("figure", options.name, FIGURES)
     study = load_study(options.scale)

@@ -290,8 +290,10 @@ def _held_by_server(settings: DataSettings, source: Source, mask: np.ndarray, se
         rng = np.random.default_rng(random_key(seed, "server", source.name))
         training = np.flatnonzero(mask)
         held[training[stratified(source.labels[training], settings.server_share, rng)]] = True
-        if not held.any():
-            raise InputError(f"data.server_share: {settings.server_share:g} of '{source.name}' is not an image")
+        left = len(training) - held.sum()
+        if not held.any() or not left:
+            who = "the server" if left else "clients"
+            raise InputError(f"data.server_share: {settings.server_share:g} of '{source.name}' leaves {who} no image")
     return held
 
 
@@ -376,8 +378,16 @@ def _style_views(settings: DataSettings) -> tuple[View, ...] | None:
 
 
 def _split(source: Source, train_fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """The mask of training images: the official split where there is one."""
-    return ~source.test if source.test is not None else stratified(source.labels, train_fraction, rng)
+    """The mask of training images: the official split where there is one.
+
+    Raises:
+        InputError: there is no training image, or no test image.
+    """
+    mask = ~source.test if source.test is not None else stratified(source.labels, train_fraction, rng)
+    if mask.all() or not mask.any():
+        why = "" if source.test is not None else f"; see data.train_fraction, {train_fraction:g}"
+        raise InputError(f"source '{source.name}': of {len(mask)} images {mask.sum()} are for training{why}")
+    return mask
 
 
 def _deal(

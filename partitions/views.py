@@ -25,6 +25,7 @@ from common.spec import Named
 
 View = Callable[..., Tensor]
 Share = Annotated[float, Field(gt=0, le=1)]
+Angle = Annotated[float, Field(ge=0, le=180)]
 
 
 def resized(x: Tensor, size: int) -> Tensor:
@@ -46,7 +47,7 @@ def plain(x: Tensor, size: int, generator: torch.Generator) -> Tensor:
 
 def zoom_in(x: Tensor, size: int, generator: torch.Generator, *, share: Share = 22 / 28) -> Tensor:
     """CenterCrop(22): the middle `share` of the side (22 of 28 pixels)."""
-    side = round(share * x.shape[-1])
+    side = max(1, round(share * x.shape[-1]))
     start = (x.shape[-1] - side) // 2
     return resized(x[..., start : start + side, start : start + side], size)
 
@@ -78,7 +79,7 @@ def vertical_flip(x: Tensor, size: int, generator: torch.Generator) -> Tensor:
     return resized(x.flip(-2), size)
 
 
-def rotation(x: Tensor, size: int, generator: torch.Generator, *, degrees: float = 40.0) -> Tensor:
+def rotation(x: Tensor, size: int, generator: torch.Generator, *, degrees: Angle = 40.0) -> Tensor:
     """RandomRotation(40): by an angle in ±40 degrees, nearest pixel, black outside."""
     angle = _uniform(x, -degrees, degrees, generator)
     return resized(geometry.rotate(x, angle, mode="nearest"), size)
