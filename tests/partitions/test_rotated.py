@@ -296,7 +296,7 @@ def test_a_judge_sees_no_unseen_image(unseen, tmp_path):
         ({"per_class": 500}, "data.per_class: at most the"),
         (
             {"styles": {"0": "gap"}, "rotations": {}, "unseen": []},
-            "source 'gap': labels must number the classes from 0 without gaps, got 4 and no 1",
+            "must number the classes from 0 without gaps, got 4 and no 1",
         ),
         ({"drawn_in": 0}, "data.drawn_in: should be greater than 0"),
         ({"drawn_in": 3}, "data.drawn_in: must divide data.per_class, which is 20, got 3"),
