@@ -1,12 +1,13 @@
 """The command line. Everything the Snakefile does can be done by hand with it."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from common.errors import InputError
-from common.files import data_root
+from common.files import check_writable, data_folder, data_root
 
 DESCRIPTION = """\
 Federated learning of content and style: train a run, evaluate it, and put its numbers beside the published ones.
@@ -19,19 +20,43 @@ scale's runs; each of its steps is one of these commands:
   diptych evaluate my-run --out records.csv                                    measure it
   diptych list                                                                 what else there is
 """
+THREADS = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; wrong input ends in one sentence on stderr and exit status 2."""
     options = _parser().parse_args(arguments)
     try:
-        return options.command(options) or 0
+        _check(options)
+        status = options.command(options) or 0
+        sys.stdout.flush()
+        return status
     except InputError as error:
         print(f"diptych: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"diptych: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _check(options: argparse.Namespace) -> None:
+    """What can be said of options before anything is loaded: wrong ones cost no minutes."""
+    given = vars(options)
+    for key in ("out", "points"):
+        files = given.get(key) or []
+        for file in files if isinstance(files, list) else [files]:
+            check_writable(file / "provenance.json" if options.command is _train else file)
+    if options.command in (_table, _claims) and options.out.suffix != ".md":
+        raise InputError(f"--out: must end in .md, got {options.out}")
+    if "data" in given:
+        options.data = data_root() if options.data is None else data_folder("--data", options.data)
+    if not 1 <= given.get("threads", 1) <= THREADS:
+        raise InputError(f"--threads: must be at least 1 and at most {THREADS}, got {options.threads}")
+    if not 0 <= given.get("checkpoint_every", 0) < math.inf:
+        raise InputError(f"--checkpoint-every: must be a number of seconds, got {options.checkpoint_every}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("run", help="a name from `diptych runs`")
     _scale(p)
 
-    p = command("check", _check, "build every run of a scale without training it, and load its data")
+    p = command("check", _check_scale, "build every run of a scale without training it, and load its data")
     _scale(p)
     _data(p)
 
@@ -127,9 +152,7 @@ def _scale(parser: argparse.ArgumentParser) -> None:
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)"
-    )
+    parser.add_argument("--data", metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)")
 
 
 # The commands import what they need themselves, so that `--help` and those without torch stay fast.
@@ -152,10 +175,14 @@ def _spec(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
     specs = load_study(options.scale).specs
-    print(specs[choose("run", options.run, specs)].to_yaml(), end="")
+    print(specs[choose("run", options.run, specs, _all_runs(options))].to_yaml(), end="")
 
 
-def _check(options: argparse.Namespace) -> None:
+def _all_runs(options: argparse.Namespace) -> str:
+    return f"diptych runs --scale {options.scale}"
+
+
+def _check_scale(options: argparse.Namespace) -> None:
     from diptych.check import check
 
     check(options.scale, options.data)
@@ -208,7 +235,7 @@ def _judge(options: argparse.Namespace) -> None:
     from diptych.study import JudgeSettings, load_study
 
     study = load_study(options.scale)
-    spec = study.specs[choose("run", options.run, study.specs)]
+    spec = study.specs[choose("run", options.run, study.specs, _all_runs(options))]
     use_threads(options.threads)
     from diptych.judging import train_judge
 
@@ -286,4 +313,7 @@ def _figure(options: argparse.Namespace) -> None:
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
     read = {"records": read_records, "samples": read_arrays}.get(study.papers[paper].figures[figure].data, read_csv)
-    write_figure(name, read(options.source), study.about(paper), options.out)
+    try:
+        write_figure(name, read(options.source), study.about(paper), options.out)
+    except KeyError as error:
+        raise InputError(f"{options.source}: the figure needs {error}, which is not in it") from error

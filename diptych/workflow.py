@@ -1,22 +1,35 @@
 """What the Snakefile needs: the study, and the names of files. Imports no torch."""
 
 import os
+from collections.abc import Iterable
 from typing import Any
-
-from snakemake.exceptions import WorkflowError
 
 from common.algorithms import algorithm_modules, training_code
 from common.codehash import code_hash
-from common.errors import InputError, choose
-from common.files import data_root
+from common.errors import InputError, choose, quoted
+from common.files import data_folder, data_root
 from common.spec import Spec
-from diptych.study import Study, load_study
+from diptych.study import Paper, Study, load_study
 
 SETTINGS = {"scale": "digits", "data": "", "gpus": 0}
 """What `--config` takes, and the defaults."""
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
 FIGURE_FORMATS = ("png", "pdf", "svg")
+
+
+class Refused(SystemExit):
+    """Ends Snakemake with one sentence; around its own errors it puts wildcards and a traceback."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"diptych: {why}")
+
+
+def _chosen(key: str, value: str, options: Iterable[str], see: str = "") -> str:
+    try:
+        return choose(key, value, options, see)
+    except InputError as error:
+        raise Refused(error) from error
 
 
 class Workflow:
@@ -30,11 +43,13 @@ class Workflow:
             self.scale = str(config.get("scale", SETTINGS["scale"]))
             self.study: Study = load_study(self.scale)
             self.specs: dict[str, Spec] = self.study.specs
+            if config.get("data"):
+                data_folder("--config data", str(config["data"]))
         except InputError as error:
-            raise WorkflowError(str(error)) from error
+            raise Refused(error) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
-        if not isinstance(self.gpus, int):
-            raise WorkflowError(f"--config gpus: must be a number of GPUs, got '{self.gpus}'")
+        if type(self.gpus) is not int or self.gpus < 0:
+            raise Refused(f"--config gpus: must be a number of GPUs, got {quoted(self.gpus)}")
         os.environ["DIPTYCH_DATA"] = str(config.get("data") or data_root())
         self.results = f"results/{self.scale}"
 
@@ -65,10 +80,7 @@ class Workflow:
         return {"run": name, "scale": self.scale, "spec": spec, "code": code}
 
     def _spec(self, name: str) -> Spec:
-        try:
-            return self.specs[choose("run", name, self.specs)]
-        except InputError as error:
-            raise WorkflowError(str(error)) from error
+        return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")]
 
     def sources(self, wildcards: Any) -> list[str]:
         """The files that say that the sources of a condition are there and verified."""
@@ -78,8 +90,8 @@ class Workflow:
 
     def _first(self, wildcards: Any) -> Spec:
         """The first run of a condition."""
-        prefix = f"{wildcards.paper}/{wildcards.condition}/"
-        return next(spec for name, spec in self.specs.items() if name.startswith(prefix))
+        conditions = {name.rsplit("/", 3)[0]: spec for name, spec in reversed(self.specs.items())}
+        return conditions[_chosen("condition", f"{wildcards.paper}/{wildcards.condition}", conditions)]
 
     def inputs(self, wildcards: Any) -> list[str]:
         """What a run needs: its sources, and the run that it starts from, if any.
@@ -95,7 +107,7 @@ class Workflow:
 
     def judges(self, wildcards: Any) -> list[str]:
         """The judges of the conditions in which a paper's method is run."""
-        settings, runs = self.study.papers[wildcards.paper].judge, self._runs_of(wildcards)
+        settings, runs = self.paper(wildcards).judge, self._runs_of(wildcards)
         if settings is None:
             return []
         judged = [run for run in runs if not settings.splits or self.specs[run].labels["split"] in settings.splits]
@@ -117,8 +129,9 @@ class Workflow:
 
     def _runs_of(self, wildcards: Any) -> list[str]:
         """All runs of a paper's method."""
-        beginning, method = f"{wildcards.paper}/", f"/{wildcards.method}/"
-        return [name for name in self.specs if name.startswith(beginning) and method in name]
+        of_paper = [name for name in self.specs if name.startswith(f"{wildcards.paper}/")]
+        method = _chosen(f"method of {wildcards.paper}", wildcards.method, {name.split("/")[2] for name in of_paper})
+        return [name for name in of_paper if f"/{method}/" in name]
 
     def folders(self, wildcards: Any) -> list[str]:
         """Their folders."""
@@ -146,6 +159,15 @@ class Workflow:
         """Every table in Markdown; CSV and LaTeX come with it."""
         papers = self.study.papers.items()
         return [f"{self.results}/tables/{paper}-{table}.md" for paper, config in papers for table in config.tables]
+
+    def paper(self, wildcards: Any) -> Paper:
+        """The paper that a file is of."""
+        return self.study.papers[_chosen("paper", wildcards.paper, self.study.papers)]
+
+    def layout(self, wildcards: Any) -> dict[str, Any]:
+        """How a table is laid out, which its rule must notice a change of."""
+        tables = self.paper(wildcards).tables
+        return tables[_chosen(f"table of {wildcards.paper}", wildcards.table, tables)].model_dump()
 
     def claims(self) -> list[str]:
         """The claims of every paper."""
