@@ -24,7 +24,7 @@ wildcard_constraints:
     method="[^/]+",
     variant="[^/]+",
     seed="[0-9]+",
-    figure="|".join(flow.figure_names()),
+    figure="[^/.]+",
     source="[^/]+",
     ending="csv|npz",
 

@@ -130,7 +130,8 @@ class Workflow:
     def _runs_of(self, wildcards: Any) -> list[str]:
         """All runs of a paper's method."""
         of_paper = [name for name in self.specs if name.startswith(f"{wildcards.paper}/")]
-        method = _chosen(f"method of {wildcards.paper}", wildcards.method, {name.split("/")[2] for name in of_paper})
+        methods = {name.split("/")[2] for name in of_paper} | {"simpson"}  # whose records another rule makes
+        method = _chosen(f"method of {wildcards.paper}", wildcards.method, methods)
         return [name for name in of_paper if f"/{method}/" in name]
 
     def folders(self, wildcards: Any) -> list[str]:
@@ -197,5 +198,5 @@ class Workflow:
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
     def _figure(self, name: str) -> Any:
-        paper, _, figure = name.partition("-")
+        paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]
