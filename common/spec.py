@@ -118,6 +118,11 @@ class DataSettings(_Settings):
         """The styles that clients have."""
         return tuple(style for style in self.styles if style not in self.unseen)
 
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.seen) * self.clients_per_style
+
 
 class OptimiserSettings(_Settings):
     """The clients' optimiser: SGD with momentum, or Adam."""

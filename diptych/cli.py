@@ -45,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check(options: argparse.Namespace) -> None:
     """What can be said of options before anything is loaded: wrong ones cost no minutes."""
     given = vars(options)
-    for key in ("out", "points"):
+    for key in ("out", "points") if options.command is not _train else ():
         files = given.get(key) or []
         for file in files if isinstance(files, list) else [files]:
-            check_writable(file / "provenance.json" if options.command is _train else file)
+            check_writable(file)
     if options.command in (_table, _claims) and options.out.suffix != ".md":
         raise InputError(f"--out: must end in .md, got {options.out}")
     if "data" in given:
@@ -260,6 +260,8 @@ def _extract(options: argparse.Namespace) -> None:
     from evaluation import EXTRACTS, IMAGES
 
     runs = [RunFolder(folder) for folder in options.runs]
+    for run in runs:
+        run.check()
     if options.kind in IMAGES:
         write_arrays(options.out, {key: x for run in runs for key, x in IMAGES[options.kind](run).items()})
         return

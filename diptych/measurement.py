@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from common.errors import InputError, choose
+from common.errors import choose
 from common.provenance import versions
 from common.run_folder import RunFolder
 from common.settings import checked, strict_call
@@ -20,6 +20,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     spec, paper = run.spec, run.spec.labels.get("paper", "")
     papers = load_study(spec.scale).papers
     choose(f"{run.path}/spec.yaml: labels.paper", paper, papers)
+    run.check()
     origin = _origin(run)
     records = []
     for name, settings in papers[paper].evaluation.items():
@@ -46,10 +47,7 @@ def _evaluated(run: RunFolder, name: str, settings: dict[str, Any]) -> Iterator[
     if run.provenance["status"] == "diverged" and name == "linear-probe":
         yield from _diverged(run)
         return
-    try:
-        yield from prepared(name, settings, run)
-    except KeyError as error:
-        raise InputError(f"{run.path}/features.npz: evaluation '{name}' needs the array {error}") from error
+    yield from prepared(name, settings, run)
 
 
 def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[dict[str, Any]]:
