@@ -13,6 +13,8 @@ from common.errors import InputError
 from common.settings import strict_call
 
 Deal = Callable[..., list[np.ndarray]]
+Concentration = Annotated[float, Field(gt=0, ge=1e-3, le=1e6)]
+"""Of a Dirichlet distribution: from one class for each client to the same classes for all."""
 
 
 def _size(labels: np.ndarray, clients: int) -> int:
@@ -45,9 +47,7 @@ def _endless(indices: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
 
 
 @strict_call
-def dirichlet(
-    labels: np.ndarray, clients: int, rng: np.random.Generator, *, beta: Annotated[float, Field(gt=0)]
-) -> list[np.ndarray]:
+def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, *, beta: Concentration) -> list[np.ndarray]:
     """Class proportions of each client from Dir(beta * 1), equal client sizes (FedStyle, App. B).
 
     With equal sizes and free proportions the clients together may ask for more images of a class than there are; its
@@ -64,9 +64,7 @@ def dirichlet(
 
 
 @strict_call
-def label_skew(
-    labels: np.ndarray, clients: int, rng: np.random.Generator, *, alpha: Annotated[float, Field(gt=0)]
-) -> list[np.ndarray]:
+def label_skew(labels: np.ndarray, clients: int, rng: np.random.Generator, *, alpha: Concentration) -> list[np.ndarray]:
     """Class proportions of each client from Dir(alpha * prior), equal client sizes, disjoint (Hsu et al. 2019).
 
     `prior` are the classes' shares of all images. Each image's class is drawn from its client's proportions; a class

@@ -163,6 +163,8 @@ def _refuse(settings: DataSettings) -> None:
         for key in ("marks", "rotations", "per_class", "label_shift", "unseen"):
             if getattr(settings, key):
                 raise InputError(f"data.{key}: with pool 'together' all styles show the same images; see data.pool")
+    if settings.attributes and settings.pool == "own":
+        raise InputError("data.attributes: clients hold images by attribute with pool 'together'; see data.pool")
     if not settings.seen:
         raise InputError(f"data.unseen: must leave a style for clients, got all {len(settings.styles)}")
     if settings.drawn_in > 1 and (settings.per_class is None or settings.per_class % settings.drawn_in):
