@@ -75,8 +75,8 @@ def _hint(problem: Any) -> str:
     """What is wrong with text that looks like a number: YAML takes 1e-3 for text, and whatever has quotes."""
     if problem["type"] in ("int_type", "float_type") and isinstance(problem["input"], str):
         with suppress(ValueError):
-            number = float(problem["input"])
-            return f", which is text: write {number:.1e} or the like, with a point, or leave out the quotes"
+            float(problem["input"])
+            return ", which is text: a number has no quotes, and a point before its exponent, as in 1.0e-3"
     return ""
 
 

@@ -13,7 +13,7 @@ from common.errors import InputError
 from common.settings import strict_call
 
 Deal = Callable[..., list[np.ndarray]]
-Concentration = Annotated[float, Field(gt=0, ge=1e-3, le=1e6)]
+Concentration = Annotated[float, Field(ge=1e-3, le=1e6)]
 """Of a Dirichlet distribution: from one class for each client to the same classes for all."""
 
 
