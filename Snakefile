@@ -28,7 +28,7 @@ wildcard_constraints:
     method="[^/]+",
     variant="[^/]+",
     seed="[0-9]+",
-    figure="|".join(flow.figure_names()),
+    figure="[^/.]+",
     source="[^/]+",
     ending="csv|npz",
 
@@ -116,7 +116,7 @@ rule evaluate:
     log: f"{results}/logs/evaluate/{{paper}}/{{method}}.log"
     params:
         runs=flow.folders,
-        settings=lambda wildcards: flow.study.papers[wildcards.paper].evaluation,
+        settings=lambda wildcards: flow.paper(wildcards).evaluation,
         judges=f"{results}/judges",
         code=code_hash("diptych.measurement"),
     message: "evaluate the runs of {wildcards.method}"
@@ -153,7 +153,7 @@ rule table:
     log: f"{results}/logs/tables/{{paper}}-{{table}}.log"
     params:
         scale=flow.scale,
-        layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump(),
+        layout=flow.layout,
         without=flow.left_out,
         code=code_hash("reporting.tables"),
     message: "lay out {wildcards.table} of {wildcards.paper}"
@@ -166,7 +166,7 @@ rule claim:
     input: f"{results}/records.csv"
     output: multiext(f"{results}/claims/{{paper}}", md=".md", csv=".csv")
     log: f"{results}/logs/claims/{{paper}}.log"
-    params: scale=flow.scale, code=code_hash("reporting.claims")
+    params: scale=flow.scale, title=lambda wildcards: flow.paper(wildcards).title, code=code_hash("reporting.claims")
     message: "say which claims of {wildcards.paper} hold"
     shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} > {log} 2>&1"
 

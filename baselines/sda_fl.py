@@ -3,9 +3,10 @@
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor, nn
 
+from common.settings import Count, Epochs, Units, Width
 from federation import Algorithm, Batch, Phase, Update, names, settings
 from objectives.cgan import alone, gan, images_of
 from objectives.classification import Classification
@@ -20,17 +21,16 @@ class SDAFL(Algorithm):
 
     Attributes:
         latent, width, dropout: of the GAN, which is PS-FedGAN's.
-        gan_epochs, gan_rate: passes before the first round; what the learning rate is multiplied by.
-        synthetic: images that a client shares, once.
+        gan_epochs, gan_rate, synthetic: passes before the first round; a factor of the rate; images shared, once.
         confidence: how sure the global model must be of a label (`pseudo`); `client` takes those that were asked for.
     """
 
-    latent: PositiveInt = 100
-    width: PositiveInt = 256
+    latent: Units = 100
+    width: Width = 256
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    gan_epochs: PositiveFloat = 50.0
+    gan_epochs: Epochs = 50.0
     gan_rate: PositiveFloat = 0.2
-    synthetic: PositiveInt = 4000
+    synthetic: Count = 4000
     confidence: Annotated[float, Field(ge=0, le=1)] = 0.95
     labels: Literal["pseudo", "client"] = "pseudo"
     objective: Classification

@@ -1,13 +1,14 @@
 """The command line. Everything the Snakefile does can be done by hand with it."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import InputError
-from common.files import data_root
+from common.files import check_writable, data_folder, data_root
 from diptych.forkserver import delegated
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ scale's runs; each of its steps is one of these commands:
   diptych evaluate my-run --out records.csv                                    measure it
   diptych list                                                                 what else there is
 """
+THREADS = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,13 +38,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     options = _parser().parse_args(arguments)
     try:
-        return options.command(options) or 0
+        _check(options)
+        status = options.command(options) or 0
+        sys.stdout.flush()
+        return status
     except InputError as error:
         print(f"diptych: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"diptych: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _check(options: argparse.Namespace) -> None:
+    """What can be said of options before anything is loaded: wrong ones cost no minutes."""
+    given = vars(options)
+    for key in ("out", "points") if options.command is not _train else ():
+        files = given.get(key) or []
+        for file in files if isinstance(files, list) else [files]:
+            check_writable(file)
+    if options.command in (_table, _claims) and options.out.suffix != ".md":
+        raise InputError(f"--out: must end in .md, got {options.out}")
+    if "data" in given:
+        options.data = data_root() if options.data is None else data_folder("--data", options.data)
+    if not 1 <= given.get("threads", 1) <= THREADS:
+        raise InputError(f"--threads: must be at least 1 and at most {THREADS}, got {options.threads}")
+    if not 0 <= given.get("checkpoint_every", 0) < math.inf:
+        raise InputError(f"--checkpoint-every: must be a number of seconds, got {options.checkpoint_every}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("run", help="a name from `diptych runs`")
     _scale(p)
 
-    p = command("check", _check, "build every run of a scale without training it, and load its data")
+    p = command("check", _check_scale, "build every run of a scale without training it, and load its data")
     _scale(p)
     _data(p)
 
@@ -140,9 +165,7 @@ def _scale(parser: argparse.ArgumentParser) -> None:
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)"
-    )
+    parser.add_argument("--data", metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)")
 
 
 # The commands import what they need themselves, so that `--help` and those without torch stay fast.
@@ -169,10 +192,10 @@ def _of_scale(run: str, scale: str) -> "Spec":
     from diptych.study import load_study
 
     specs = load_study(scale).specs
-    return specs[choose("run", run, specs)]
+    return specs[choose("run", run, specs, f"diptych runs --scale {scale}")]
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_scale(options: argparse.Namespace) -> None:
     from diptych.check import check
 
     check(options.scale, options.data)
@@ -250,6 +273,8 @@ def _extract(options: argparse.Namespace) -> None:
     from evaluation.extracts import EXTRACTS, IMAGES
 
     runs = [RunFolder(folder) for folder in options.runs]
+    for run in runs:
+        run.check()
     if options.kind in IMAGES:
         write_arrays(options.out, {key: x for run in runs for key, x in IMAGES[options.kind](run).items()})
         return
@@ -293,13 +318,17 @@ def _claims(options: argparse.Namespace) -> None:
 
 
 def _figure(options: argparse.Namespace) -> None:
+    from common.arrays import read_arrays
     from common.errors import choose
     from diptych.study import load_study
     from reporting.figures import FIGURES, write_figure
-    from reporting.records import read_arrays, read_csv, read_records
+    from reporting.records import read_csv, read_records
 
     name = choose("figure", options.name, FIGURES)
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
     read = {"records": read_records, "samples": read_arrays}.get(study.papers[paper].figures[figure].data, read_csv)
-    write_figure(name, read(options.source), study.about(paper), options.out)
+    try:
+        write_figure(name, read(options.source), study.about(paper), options.out)
+    except KeyError as error:
+        raise InputError(f"{options.source}: the figure needs {error}, which is not in it") from error

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
 from common.errors import choose
-from common.settings import checked
+from common.settings import STRICT, checked
 from common.sources import State, state
 from common.spec import Spec, read_yaml
 
@@ -26,14 +26,18 @@ METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
 
 
-class Rule(BaseModel, extra="forbid"):
+class _Config(BaseModel):
+    model_config = STRICT
+
+
+class Rule(_Config):
     """An overlay for the runs whose axes have these values."""
 
     when: dict[str, str | list[str]]
     set: Overlay
 
 
-class Experiment(BaseModel, extra="forbid"):
+class Experiment(_Config):
     """The product of its axes.
 
     Attributes:
@@ -49,7 +53,7 @@ class Experiment(BaseModel, extra="forbid"):
     seeds: PositiveInt | None = None
 
 
-class Layout(BaseModel, extra="forbid"):
+class Layout(_Config):
     """A table.
 
     Attributes:
@@ -72,7 +76,7 @@ class Layout(BaseModel, extra="forbid"):
     quotes: list[Rule] = []
 
 
-class JudgeSettings(BaseModel, extra="forbid"):
+class JudgeSettings(_Config):
     """The classifier that judges generated images, trained on real ones.
 
     Attributes:
@@ -88,7 +92,7 @@ class JudgeSettings(BaseModel, extra="forbid"):
     splits: list[str] = []
 
 
-class Figure(BaseModel, extra="forbid"):
+class Figure(_Config):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
@@ -96,7 +100,7 @@ class Figure(BaseModel, extra="forbid"):
     where: dict[str, list[str]] = {}
 
 
-class Paper(BaseModel, extra="forbid"):
+class Paper(_Config):
     """What was published: config/papers/<paper>.yaml.
 
     Attributes:
@@ -123,7 +127,7 @@ class Paper(BaseModel, extra="forbid"):
     figures: dict[str, Figure] = {}
 
 
-class Scale(BaseModel, extra="forbid"):
+class Scale(_Config):
     """How big everything is: config/scales/<scale>.yaml.
 
     Attributes:

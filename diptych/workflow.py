@@ -2,24 +2,36 @@
 
 import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from snakemake.exceptions import WorkflowError
-
 from common.algorithms import algorithm_modules, training_code
 from common.codehash import code_hash
-from common.errors import InputError, choose
-from common.files import data_root
+from common.errors import InputError, choose, quoted
+from common.files import data_folder, data_root
 from common.spec import Spec
-from diptych.study import Study, load_study
+from diptych.study import Paper, Study, load_study
 
 SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
 """What `--config` takes, and the defaults."""
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
 FIGURE_FORMATS = ("png", "pdf", "svg")
+
+
+class Refused(SystemExit):
+    """Ends Snakemake with one sentence; around its own errors it puts wildcards and a traceback."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"diptych: {why}")
+
+
+def _chosen(key: str, value: str, options: Collection[str], see: str = "") -> str:
+    try:
+        return value if value in options else choose(key, value, options, see)
+    except InputError as error:
+        raise Refused(error) from error
 
 
 class Workflow:
@@ -38,11 +50,13 @@ class Workflow:
                 self.left_out = sorted(self.study.not_here(Path(data)))
                 self.study = self.study.without(self.left_out)
             self.specs: dict[str, Spec] = self.study.specs
+            if config.get("data"):
+                data_folder("--config data", str(config["data"]))
         except InputError as error:
-            raise WorkflowError(str(error)) from error
+            raise Refused(error) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
-        if not isinstance(self.gpus, int):
-            raise WorkflowError(f"--config gpus: must be a number of GPUs, got '{self.gpus}'")
+        if type(self.gpus) is not int or self.gpus < 0:
+            raise Refused(f"--config gpus: must be a number of GPUs, got {quoted(self.gpus)}")
         self.results = f"results/{self.scale}"
         self._first: dict[str, Spec] = {}  # of each condition
         self._of_method: dict[tuple[str, str], list[str]] = {}
@@ -73,7 +87,7 @@ class Workflow:
 
         def spec(wildcards: Any) -> str:
             name = _name(method).format(**wildcards)
-            return self.specs[_chosen("run", name, self.specs)].digest
+            return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")].digest
 
         code = training_code(method) if method in algorithm_modules() else ""
         folder = f"{self.results}/runs/{_name(method)}"
@@ -101,7 +115,7 @@ class Workflow:
 
     def judges(self, wildcards: Any) -> list[str]:
         """The judges of the conditions in which a paper's method is run."""
-        settings, runs = self.study.papers[wildcards.paper].judge, self._runs_of(wildcards)
+        settings, runs = self.paper(wildcards).judge, self._runs_of(wildcards)
         if settings is None:
             return []
         judged = [run for run in runs if not settings.splits or self.specs[run].labels["split"] in settings.splits]
@@ -123,7 +137,9 @@ class Workflow:
 
     def _runs_of(self, wildcards: Any) -> list[str]:
         """All runs of a paper's method."""
-        return self._of_method.get((wildcards.paper, wildcards.method), [])
+        methods = {method for paper, method in self._of_method if paper == wildcards.paper}
+        method = _chosen(f"method of {wildcards.paper}", wildcards.method, methods | {"simpson"})  # of another rule
+        return self._of_method.get((wildcards.paper, method), [])
 
     def folders(self, wildcards: Any) -> list[str]:
         """Their folders."""
@@ -150,6 +166,15 @@ class Workflow:
         """Every table in Markdown; CSV and LaTeX come with it."""
         papers = self.study.papers.items()
         return [f"{self.results}/tables/{paper}-{table}.md" for paper, config in papers for table in config.tables]
+
+    def paper(self, wildcards: Any) -> Paper:
+        """The paper that a file is of."""
+        return self.study.papers[_chosen("paper", wildcards.paper, self.study.papers)]
+
+    def layout(self, wildcards: Any) -> dict[str, Any]:
+        """How a table is laid out, which its rule must notice a change of."""
+        tables = self.paper(wildcards).tables
+        return tables[_chosen(f"table of {wildcards.paper}", wildcards.table, tables)].model_dump()
 
     def claims(self) -> list[str]:
         """The claims of every paper."""
@@ -179,18 +204,10 @@ class Workflow:
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
     def _figure(self, name: str) -> Any:
-        paper, _, figure = name.partition("-")
+        paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]
 
 
 def _name(method: str) -> str:
     """The name of a run of `method`, in wildcards."""
     return f"{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}"
-
-
-def _chosen(key: str, value: str, options: Mapping[str, Any]) -> str:
-    """`value` if it is one of `options`; else Snakemake ends with a sentence."""
-    try:
-        return value if value in options else choose(key, value, options)
-    except InputError as error:
-        raise WorkflowError(str(error)) from error

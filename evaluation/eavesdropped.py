@@ -122,8 +122,8 @@ def generator_losses(run: RunFolder) -> Iterator[dict[str, Any]]:
         return
     losses: dict[tuple[int, str, str], list[float]] = defaultdict(list)
     for row in run.table("history.csv"):
-        if row["stage"] == "round" and row["update"] == "1":
-            losses[int(row["client"]), "user", ""].append(float(row["loss"]))
+        if row["stage"] == "round" and row["update"] == 1:
+            losses[row["client"], "user", ""].append(row["loss"])
     for user, who in _makers(run):
         if who not in ("user", "cloud") and f"made/{user}/{who}/loss" in run.samples:
             losses[(user, *_named(who))] = run.samples[f"made/{user}/{who}/loss"].tolist()

@@ -404,7 +404,12 @@ class Simulation:
     ) -> Tensor:
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             loss = update.loss(model, batch)
-        gradients = list(torch.autograd.grad(loss, leaves))
+        try:
+            gradients = list(torch.autograd.grad(loss, leaves))
+        except RuntimeError as error:
+            if "allow_unused" not in str(error):
+                raise
+            raise InputError("network.name: it has weights that this objective and algorithm do not use") from error
         step(self.settings.optimiser, leaves, gradients, state, update.lr_factor * self._decay(round))
         return loss.detach()
 

@@ -1,9 +1,9 @@
 """PaDPaF: Almansoori et al. 2024, Partial disentanglement with partially-federated GANs."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import NonNegativeInt
+from pydantic import Field
 from torch import Tensor
 
 from common.errors import InputError
@@ -38,7 +38,7 @@ class PaDPaF(Algorithm):
 
     reading: Literal["paper", "released"] = "paper"
     conditional_norm: Literal["private", "federated"] = "private"
-    restyle_steps: NonNegativeInt = 0
+    restyle_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     objective: Generative
 
     @property

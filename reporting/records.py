@@ -1,7 +1,6 @@
 """Reading records and published numbers, and the averages that papers print."""
 
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -39,26 +38,30 @@ def read_csv(file: Path) -> pd.DataFrame:
         raise InputError(f"{file}: cannot be read as CSV ({error})") from error
 
 
-def read_arrays(file: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file."""
-    try:
-        with np.load(file) as held:
-            return {key: held[key] for key in held.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"{file}: cannot be read as .npz ({error})") from error
+def read_rows(file: Path) -> pd.DataFrame:
+    """Records as text, as `diptych evaluate` writes them.
+
+    Raises:
+        InputError: the file cannot be read, has other columns, or values that are no numbers.
+    """
+    records = read_csv(file)
+    missing = [column for column in COLUMNS if column not in records]
+    if missing:
+        raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
+    odd = records["value"][pd.to_numeric(records["value"], errors="coerce").isna() & (records["value"] != "")]
+    if len(odd):
+        raise InputError(f"{file}: line {odd.index[0] + 2}: a value must be a number or empty, got {odd.iloc[0]!r}")
+    return records
 
 
 def read_records(file: Path) -> pd.DataFrame:
     """Our records, `value` as a number (NaN where a run diverged), averages over styles and splits included.
 
     Raises:
-        InputError: the file cannot be read or has other columns.
+        InputError: the file is no table of records.
     """
-    records = read_csv(file)
-    missing = [column for column in COLUMNS if column not in records]
-    if missing:
-        raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
-    records["value"] = pd.to_numeric(records["value"], errors="coerce")
+    records = read_rows(file)
+    records["value"] = pd.to_numeric(records["value"])
     return with_averages(with_families(records))
 
 

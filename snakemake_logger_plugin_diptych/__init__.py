@@ -24,7 +24,7 @@ class LogHandler(LogHandlerBase):
         console = Console(stderr=True, no_color=self.common_settings.nocolor or None, highlight=False)
         self.screen = Plan(console) if self.common_settings.dryrun else Works(console)
         if self.common_settings.dryrun:  # Snakemake itself need not say a word of each job
-            self.common_settings.quiet = {Quietness.RULES, Quietness.PROGRESS}
+            self.common_settings.quiet = {Quietness.RULES, Quietness.PROGRESS}  # type: ignore[assignment]
 
     def emit(self, record: LogRecord) -> None:
         """Show a record, if it is of interest."""

@@ -203,7 +203,7 @@ def test_what_a_specification_leaves_out_is_the_methods_default():
 
 def test_searches_are_the_notes(tmp_path):
     rows = searches(_run(tmp_path, _identity))
-    assert rows[0] == {"round": "1", "class": "0", "iteration": "1", "objective": "0.5"}
+    assert rows[0] == {"round": 1, "class": 0, "iteration": 1, "objective": 0.5}
     assert len(rows) == 6
 
 

@@ -310,7 +310,7 @@ def test_damaged_arrays(tmp_path):
     np.savez(tmp_path / "mine.npz", images=_pictures(9, 8, 8), labels=np.arange(9))
     content = (tmp_path / "mine.npz").read_bytes()
     (tmp_path / "mine.npz").write_bytes(content[:300])
-    with pytest.raises(InputError, match=r"mine\.npz is not a readable .npz file"):
+    with pytest.raises(InputError, match=r"mine\.npz: cannot be read as .npz"):
         load("mine", 32, str(tmp_path))
 
 
