@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evaluation.grids import samples
 from evaluation.extracts import searches
+from evaluation.grids import samples
 from evaluation.translated import iterations
 
 NOTES = [
