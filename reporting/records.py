@@ -127,4 +127,4 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
 
 def _one_of(cases: SeriesGroupBy, value: str, otherwise: str) -> np.ndarray:
     """For each case, `value` if one of its members has it."""
-    return np.where(cases.agg(lambda members: (members == value).any()), value, otherwise)
+    return np.where(cases.agg(lambda members: bool((members == value).any())), value, otherwise)
