@@ -32,10 +32,15 @@ def registry(module: str, name: str) -> dict[str, str]:
     assert isinstance(statement.value, ast.Dict)
     lines = {}
     for key, value in zip(statement.value.keys, statement.value.values, strict=True):
-        assert isinstance(key, ast.Constant)
         assert isinstance(value, ast.Name)
-        lines[key.value] = _said_in(_defined(module, value.id)[1])
+        lines[_text(key)] = _said_in(_defined(module, value.id)[1])
     return lines
+
+
+def _text(key: ast.expr | None) -> str:
+    assert isinstance(key, ast.Constant)
+    assert isinstance(key.value, str)
+    return key.value
 
 
 def _said_in(definition: ast.AST) -> str:

@@ -116,7 +116,7 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     first = members.drop_duplicates(_CASE)  # in the order of the cases
     averages = first.assign(
         style="all",
-        split=first["split"].where((cases["split"].nunique() == 1).to_numpy(), "all"),
+        split=first["split"].where(cases["split"].nunique().eq(1).to_numpy(), "all"),
         aggregate="mean",
         value=cases["value"].apply(lambda values: values.mean(skipna=False)).to_numpy(),
         status=_one_of(cases["status"], "diverged", "ok"),
@@ -130,4 +130,4 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
 
 def _one_of(cases: SeriesGroupBy, value: str, otherwise: str) -> np.ndarray:
     """For each case, `value` if one of its members has it."""
-    return np.where(cases.agg(lambda members: (members == value).any()), value, otherwise)
+    return np.where(cases.agg(lambda members: bool((members == value).any())), value, otherwise)
