@@ -28,6 +28,8 @@ CONTROLS = {
     "rotation": "control: turned by the angle in between",
     "other": "control: other images of the target",
 }
+SAID = ["ours", "std", "seeds", "paper", "difference", "verdict", "why", "stand_in", "note", "measured_as"]
+"""What is said of a cell."""
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
 LEGEND = (
@@ -111,7 +113,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
                 "measured_as": ours.measured_as if ours else "",
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*layout.keys, *SAID])
 
 
 def _quoted(layout: Layout) -> Iterator[pd.DataFrame]:
