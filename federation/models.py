@@ -22,19 +22,23 @@ def copied(model: Any, memo: dict[int, Any] | None = None) -> Any:
     memo = {} if memo is None else memo
     if id(model) not in memo:
         memo[id(model)] = twin = object.__new__(type(model))
-        twin.__dict__ = {name: _attribute(value, memo) for name, value in vars(model).items()}
+        twin.__dict__ = {
+            name: value if type(value) in _NUMBERS else _attribute(value, memo) for name, value in vars(model).items()
+        }
     return memo[id(model)]
 
 
+_NUMBERS = {bool, int, float, str, type(None)}
+"""Most attributes of a module; they need no copy."""
+
+
 def _attribute(value: Any, memo: dict[int, Any]) -> Any:
+    if isinstance(value, dict):  # of parameters, buffers or modules; or of hooks, and empty
+        return {name: _attribute(entry, memo) for name, entry in value.items()} if type(value) is dict else value.copy()
     if isinstance(value, nn.Module):
         return copied(value, memo)
     if isinstance(value, Tensor):
-        return memo.setdefault(id(value), _tensor(value))
-    if type(value) is dict:  # of parameters, buffers or modules
-        return {name: _attribute(entry, memo) for name, entry in value.items()}
-    if isinstance(value, dict) and not value:  # of hooks
-        return value.copy()
+        return memo[id(value)] if id(value) in memo else memo.setdefault(id(value), _tensor(value))
     return copy.deepcopy(value, memo)
 
 

@@ -183,7 +183,7 @@ class Simulation:
 
     def own(self, client: int) -> nn.Module:
         """A copy of a client's model as its last local training left it."""
-        return copied(self.population.members[client])
+        return copied(self.population.members[client], {id(self.received): self.received})
 
     def shared_model(self) -> nn.Module:
         """The model of a client that has just joined: initial tensors, then what the server shares."""
@@ -191,7 +191,7 @@ class Simulation:
 
     def synchronised(self, client: int) -> nn.Module:
         """A copy of a client's model as it would be at the start of the next round."""
-        return self._with_shared(copied(self.population.members[client]))
+        return self._with_shared(self.own(client))
 
     def _with_shared(self, model: nn.Module) -> nn.Module:
         with torch.no_grad():
