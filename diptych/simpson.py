@@ -71,7 +71,8 @@ def private_biases(points: np.ndarray, seed: int, rounds: int = 150) -> tuple[fl
     """
     x, y = torch.from_numpy(points).float().unbind(dim=2)
     fedper = checked(algorithm_class("fedper"), "algorithm", {}, objective=for_points(LinearRegression))
-    shared, biases = initial_model(fedper, seed).encoder.weight.detach(), torch.zeros(len(x), 1)
+    start: Any = initial_model(fedper, seed)
+    shared, biases = start.encoder.weight.detach(), torch.zeros(len(x), 1)
     for round in range(1, rounds + 1):
         slopes = shared.repeat(len(x), 1)
         order = torch.stack([_order(seed, round, client, x.shape[1]) for client in range(len(x))])

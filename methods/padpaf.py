@@ -99,10 +99,10 @@ class Restyling:
             m, y_fake = self.members[i], self.labels(batch)
             x_i = self.sample(m, self.latents(batch), self.latents(batch), y_fake)  # lines 5 and 6
             loss = self.loss(m, i, x_i, y_fake)
-            moved = [list(modules[n].parameters()) for n in (0, 1 + i)]
-            gradients = iter(torch.autograd.grad(loss, [*moved[0], *moved[1]]))
-            for n, leaves in zip((0, 1 + i), moved, strict=True):
-                own = [next(gradients) for _ in leaves]
+            maps: list[list[Tensor]] = [list(modules[n].parameters()) for n in (0, 1 + i)]
+            gradients = list(torch.autograd.grad(loss, [*maps[0], *maps[1]]))
+            for n, leaves in zip((0, 1 + i), maps, strict=True):
+                own, gradients = gradients[: len(leaves)], gradients[len(leaves) :]
                 step(adam, leaves, own, states[n], 0.95 ** (50 * t // steps))
         for module in modules:
             module.eval()
