@@ -231,12 +231,20 @@ class Server:
 
 
 def preload(scale: str) -> None:
-    """Import what jobs need and read the scale's study, once for all of them."""
-    from common.algorithms import algorithm_modules
+    """Import what jobs need, read the scale's study and make the embedded digits, once for all of them."""
+    from common.algorithms import algorithm_modules, training_code
+    from common.provenance import provenance
     from diptych.study import load_study
+    from partitions.sources import EMBEDDED
 
-    for module in (*PRELOADED, *algorithm_modules().values()):
+    for algorithm, module in algorithm_modules().items():
         importlib.import_module(module)
+        training_code(algorithm)
+    for module in PRELOADED:
+        importlib.import_module(module)
+    for digits in EMBEDDED.values():
+        digits()
+    provenance()
     _ = load_study(scale).cells
     gc.collect()
     gc.freeze()  # else the first collection of each process would copy all that it shares with this one

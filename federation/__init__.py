@@ -18,7 +18,8 @@ from federation.channel import Channel, Message
 from federation.cloud import train_on
 from federation.data import ClientData, View
 from federation.functional import call_with
-from federation.models import twins
+from federation.mapped import MappedSimulation
+from federation.models import copied, twins
 from federation.names import Names, anywhere, batch_norm, everything, names, nothing
 from federation.simulation import Diverged, Simulation
 
@@ -31,6 +32,7 @@ __all__ = [
     "CloudSettings",
     "Diverged",
     "Listener",
+    "MappedSimulation",
     "Meeting",
     "Message",
     "Names",
@@ -43,6 +45,7 @@ __all__ = [
     "anywhere",
     "batch_norm",
     "call_with",
+    "copied",
     "everything",
     "names",
     "nothing",

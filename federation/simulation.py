@@ -1,6 +1,5 @@
 """The engine: runs an algorithm over its clients, round by round."""
 
-import copy
 import dataclasses
 import itertools
 import math
@@ -18,6 +17,7 @@ from common.spec import TrainingSettings
 from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
+from federation.models import copied
 from federation.names import everything, selected
 from federation.population import Population
 from federation.server import Server
@@ -87,7 +87,7 @@ class Simulation:
         images, labels = data.images.to(device), data.labels.to(device)
         self.data = dataclasses.replace(data, images=images, labels=labels, styles=styles)
         self.template = initial_model(algorithm, seed).to(device)
-        begun, start = copy.deepcopy(self.template), start or {}
+        begun, start = copied(self.template), start or {}
         self._begin(begun, {name: rows[0] for name, rows in start.items()})
         self.population = Population(begun, len(data.clients), channels_last=settings.channels_last)
         self.channel = Channel(listeners)
@@ -128,7 +128,7 @@ class Simulation:
 
     def _empty_reference(self) -> nn.Module:
         """A model whose tensors are only what the server sends; what never travels is not there to be referred to."""
-        reference = copy.deepcopy(self.template)
+        reference = copied(self.template)
         for entry in selected(reference, ~self.algorithm.shared):
             if entry.is_parameter:
                 entry.owner.register_parameter(entry.leaf, None)
@@ -183,15 +183,15 @@ class Simulation:
 
     def own(self, client: int) -> nn.Module:
         """A copy of a client's model as its last local training left it."""
-        return copy.deepcopy(self.population.members[client])
+        return copied(self.population.members[client], {id(self.received): self.received})
 
     def shared_model(self) -> nn.Module:
         """The model of a client that has just joined: initial tensors, then what the server shares."""
-        return self._with_shared(copy.deepcopy(self.template))
+        return self._with_shared(copied(self.template))
 
     def synchronised(self, client: int) -> nn.Module:
         """A copy of a client's model as it would be at the start of the next round."""
-        return self._with_shared(copy.deepcopy(self.population.members[client]))
+        return self._with_shared(self.own(client))
 
     def _with_shared(self, model: nn.Module) -> nn.Module:
         with torch.no_grad():
