@@ -61,7 +61,7 @@ def test_imports_point_one_way(package):
         assert not (imported & set(PACKAGES)) - allowed, file.name
 
 
-@pytest.mark.parametrize("module", TORCHLESS)
-def test_what_needs_no_torch_loads_none(module):
-    program = f"import sys, {module}; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+def test_what_needs_no_torch_loads_none():
+    program = "import importlib, sys\nfor module in sys.argv[1:]:\n    importlib.import_module(module)\n"
+    program += "    assert 'torch' not in sys.modules, module"
+    subprocess.run([sys.executable, "-c", program, *TORCHLESS], cwd=ROOT, check=True)
