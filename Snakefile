@@ -9,6 +9,7 @@ Everything lands in results/<scale>. Each rule calls one `diptych` command, whic
 """
 
 from common.codehash import code_hash
+from diptych import hooks
 from diptych.workflow import Workflow
 
 flow = Workflow(config)
@@ -27,6 +28,10 @@ wildcard_constraints:
     figure="|".join(flow.figure_names()),
     source="[^/]+",
     ending="csv|npz",
+
+
+onstart:
+    hooks.before(workflow, flow.scale, results)
 
 
 localrules: tables, figures, claims, all
@@ -56,7 +61,7 @@ rule source:
     log: f"{results}/logs/sources/{{source}}.log"
     params: name=lambda wildcards: wildcards.source.replace("--", "/")
     message: "get source {params.name} ready"
-    shell: "diptych source '{params.name}' --out {output} 2>&1 | tee {log}"
+    shell: "diptych source '{params.name}' --out {output} > {log} 2>&1"
 
 
 # ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; this is what they build on
@@ -66,13 +71,12 @@ rule train:
     input: flow.inputs
     output: **run("_")
     log: log("_")
-    params: run="", scale="", spec="", code=""
+    params: run="", scale="", folder="", spec="", code=""
     threads: 1
     resources: gpu=min(1, flow.gpus)
     message: "train {params.run}"
     shell:
-        "(diptych spec {params.run} --scale {params.scale} > {output.spec} &&"
-        " diptych train {output.spec} --threads {threads}) 2>&1 | tee {log}"
+        "diptych train {params.run} --scale {params.scale} --out {params.folder} --threads {threads} > {log} 2>&1"
 
 
 for rules_of_a_method in sorted(Path(workflow.basedir).glob("[bm]*s/*.smk")):
@@ -89,7 +93,7 @@ rule judge:
     params: **flow.judge()
     message: "train the judge of {wildcards.condition}"
     shell:
-        "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} 2>&1 | tee {log}"
+        "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} > {log} 2>&1"
 
 
 # ---- records: what is measured on the runs
@@ -106,7 +110,7 @@ rule evaluate:
         code=code_hash("diptych.measurement"),
     message: "evaluate the runs of {wildcards.method}"
     shell:
-        "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} 2>&1 | tee {log}"
+        "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} > {log} 2>&1"
 
 
 rule simpson:
@@ -114,7 +118,7 @@ rule simpson:
     log: f"{results}/logs/evaluate/padpaf/simpson.log"
     params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf")
     message: "Simpson's paradox"
-    shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} 2>&1 | tee {log}"
+    shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} > {log} 2>&1"
 
 
 ruleorder: simpson > evaluate
@@ -126,7 +130,7 @@ rule records:
     log: f"{results}/logs/records.log"
     params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells()
     message: "put all records together"
-    shell: "diptych records {input} --scale {params.scale} --out {output} 2>&1 | tee {log}"
+    shell: "diptych records {input} --scale {params.scale} --out {output} > {log} 2>&1"
 
 
 # ---- tables, claims, figures: from records alone
@@ -143,7 +147,7 @@ rule table:
     message: "lay out {wildcards.table} of {wildcards.paper}"
     shell:
         "diptych table {wildcards.paper}-{wildcards.table} --scale {params.scale} --records {input}"
-        " --out {output.md} 2>&1 | tee {log}"
+        " --out {output.md} > {log} 2>&1"
 
 
 rule claim:
@@ -152,7 +156,7 @@ rule claim:
     log: f"{results}/logs/claims/{{paper}}.log"
     params: scale=flow.scale, code=code_hash("reporting.claims")
     message: "say which claims of {wildcards.paper} hold"
-    shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} 2>&1 | tee {log}"
+    shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} > {log} 2>&1"
 
 
 rule extract:
@@ -161,7 +165,7 @@ rule extract:
     log: f"{results}/logs/figures/{{figure}}.{{kind}}.{{ending}}.log"
     params: runs=flow.figure_folders, code=code_hash("evaluation")
     message: "extract what {wildcards.figure} is drawn from"
-    shell: "diptych extract {wildcards.kind} {params.runs} --out {output} 2>&1 | tee {log}"
+    shell: "diptych extract {wildcards.kind} {params.runs} --out {output} > {log} 2>&1"
 
 
 rule figure:
@@ -170,7 +174,7 @@ rule figure:
     log: f"{results}/logs/figures/{{figure}}.log"
     params: scale=flow.scale, code=code_hash("reporting.figures")
     message: "draw {wildcards.figure}"
-    shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} 2>&1 | tee {log}"
+    shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"
 
 
 for figure in flow.figure_names():  # a short target for each, such as fedstyle_figure5

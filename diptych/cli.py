@@ -4,9 +4,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.errors import InputError
 from common.files import data_root
+from diptych.forkserver import delegated
+
+if TYPE_CHECKING:
+    from common.spec import Spec
 
 DESCRIPTION = """\
 Federated learning of content and style: train a run, evaluate it, and put its numbers beside the published ones.
@@ -22,7 +27,13 @@ scale's runs; each of its steps is one of these commands:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; wrong input ends in one sentence on stderr and exit status 2."""
+    """Run one command; wrong input ends in one sentence on stderr and exit status 2.
+
+    Args:
+        arguments: of the command; those of the process if None, whose command a workflow's fork server may do.
+    """
+    if arguments is None and (status := delegated(sys.argv[1:])) is not None:
+        return status
     options = _parser().parse_args(arguments)
     try:
         return options.command(options) or 0
@@ -65,8 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", type=Path, help="where to write its size and digest (CSV)")
 
     p = command("train", _train, "train a run; it goes on from its checkpoint if it was stopped")
-    p.add_argument("spec", type=Path, help="the run's specification, a YAML file")
+    p.add_argument("spec", help="the run's specification, a YAML file; or its name, if --scale is given")
     p.add_argument("--out", type=Path, help="the run's folder (default: where the specification is)")
+    p.add_argument("--scale", help="a name from config/scales, which asks for the run")
     _data(p)
     p.add_argument(
         "--threads", type=int, default=1, help="clients trained side by side; any number gives the same weights"
@@ -148,11 +160,15 @@ def _runs(options: argparse.Namespace) -> None:
 
 
 def _spec(options: argparse.Namespace) -> None:
+    print(_of_scale(options.run, options.scale).to_yaml(), end="")
+
+
+def _of_scale(run: str, scale: str) -> "Spec":
     from common.errors import choose
     from diptych.study import load_study
 
-    specs = load_study(options.scale).specs
-    print(specs[choose("run", options.run, specs)].to_yaml(), end="")
+    specs = load_study(scale).specs
+    return specs[choose("run", run, specs)]
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -176,13 +192,15 @@ def _train(options: argparse.Namespace) -> None:
     from common.spec import read_spec
     from diptych.process import choose_device, use_threads
 
-    spec = read_spec(options.spec)
+    if options.scale and not options.out:
+        raise InputError("--out: the folder of the run is needed, since its specification is in no file")
+    spec = _of_scale(options.spec, options.scale) if options.scale else read_spec(Path(options.spec))
     use_threads(1 if options.threads > 1 else options.threads)
     from diptych.training import train
 
     train(
         spec,
-        options.out or options.spec.parent,
+        options.out or Path(options.spec).parent,
         options.data,
         workers=options.threads,
         device=choose_device(options.device),
@@ -203,16 +221,14 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace) -> None:
-    from common.errors import choose
     from diptych.process import use_threads
     from diptych.study import JudgeSettings, load_study
 
-    study = load_study(options.scale)
-    spec = study.specs[choose("run", options.run, study.specs)]
+    spec = _of_scale(options.run, options.scale)
     use_threads(options.threads)
     from diptych.judging import train_judge
 
-    settings = study.papers[spec.labels["paper"]].judge or JudgeSettings()
+    settings = load_study(options.scale).papers[spec.labels["paper"]].judge or JudgeSettings()
     accuracy = train_judge(spec, settings, options.data, options.out)
     print(", ".join(f"{question} accuracy {value:.3f}" for question, value in accuracy.items()))
 

@@ -61,8 +61,11 @@ class Workflow:
         def spec(wildcards: Any) -> str:
             return self._spec(name(wildcards)).digest
 
+        def folder(wildcards: Any) -> str:
+            return f"{self.results}/runs/{name(wildcards)}"
+
         code = training_code(method) if method in algorithm_modules() else ""
-        return {"run": name, "scale": self.scale, "spec": spec, "code": code}
+        return {"run": name, "scale": self.scale, "folder": folder, "spec": spec, "code": code}
 
     def _spec(self, name: str) -> Spec:
         try:

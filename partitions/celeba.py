@@ -17,7 +17,7 @@ Rosy_Cheeks Sideburns Smiling Straight_Hair Wavy_Hair Wearing_Earrings Wearing_H
 Wearing_Necklace Wearing_Necktie Young
 """.split()  # noqa: SIM905 -- forty lines otherwise
 """The columns of the attribute list."""
-CELEBA_FILES = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt", "img_align_celeba/*.jpg")
+LISTS = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt")
 
 
 def _columns(file: Path, header: int) -> list[list[str]]:
@@ -35,14 +35,14 @@ def read_celeba(folder: Path, size: int) -> Source:
     Raises:
         InputError: a list or a picture is missing or unreadable.
     """
-    rows = _columns(folder / CELEBA_FILES[0], header=2)
+    rows = _columns(folder / LISTS[0], header=2)
     files = [row[0] for row in rows]
     attributes = np.array([[value == "1" for value in row[1:]] for row in rows])
-    identity = dict(_columns(folder / CELEBA_FILES[1], header=0))
-    part = dict(_columns(folder / CELEBA_FILES[2], header=0))
+    identity = dict(_columns(folder / LISTS[1], header=0))
+    part = dict(_columns(folder / LISTS[2], header=0))
     missing = [file for file in files if file not in identity or file not in part]
     if missing:
-        raise InputError(f"source 'celeba': {missing[0]} is in {CELEBA_FILES[0]} but not in the other lists")
+        raise InputError(f"source 'celeba': {missing[0]} is in {LISTS[0]} but not in the other lists")
     _, labels = np.unique([int(identity[file]) for file in files], return_inverse=True)
     return Source(
         name="celeba",

@@ -68,7 +68,7 @@ WRONG_SPECS: list[tuple[str, Any, list[str]]] = [
     ("data.styles.usps", "digits-bold[a:b]", ["'digits-bold[a:b]'", "name/style", "[start:stop:step]"]),
     ("data.styles.usps", "digits-bold/Art", ["'digits-bold/Art'", "no styles"]),
     ("data.styles.usps", "celeba", ["'celeba'", "not found below", "list_attr_celeba.txt", "DIPTYCH_DATA"]),
-    ("data.styles.usps", "office-home/Art", ["'office-home/Art'", "unpack it as", "DIPTYCH_DATA"]),
+    ("data.styles.usps", "office-home/Art", ["'office-home/Art'", "office-home/<style>/<class>", "DIPTYCH_DATA"]),
     ("data.deal", {"name": "dirichlett", "beta": 1}, ["data.deal.name", "did you mean 'dirichlet'", "iid"]),
     ("data.deal", {"name": "dirichlet"}, ["data.deal.beta: this key is needed"]),
     ("data.deal", {"name": "dirichlet", "beta": 0}, ["data.deal.beta", "greater than 0"]),
