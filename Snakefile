@@ -16,6 +16,9 @@ flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
 
 
+hooks.introduce(workflow)
+
+
 envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving them reruns nothing
 
 
@@ -32,6 +35,14 @@ wildcard_constraints:
 
 onstart:
     hooks.before(workflow, flow.scale, results)
+
+
+onsuccess:
+    hooks.after(workflow, results)
+
+
+onerror:
+    hooks.after(workflow, results)
 
 
 localrules: tables, figures, claims, all
@@ -143,11 +154,12 @@ rule table:
     params:
         scale=flow.scale,
         layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump(),
+        without=flow.left_out,
         code=code_hash("reporting.tables"),
     message: "lay out {wildcards.table} of {wildcards.paper}"
     shell:
         "diptych table {wildcards.paper}-{wildcards.table} --scale {params.scale} --records {input}"
-        " --out {output.md} > {log} 2>&1"
+        " --out {output.md} --without {params.without} > {log} 2>&1"
 
 
 rule claim:
@@ -163,7 +175,7 @@ rule extract:
     input: lambda wildcards: flow.finished(flow.figure_folders(wildcards))
     output: f"{results}/figures/data/{{figure}}.{{kind}}.{{ending}}"
     log: f"{results}/logs/figures/{{figure}}.{{kind}}.{{ending}}.log"
-    params: runs=flow.figure_folders, code=code_hash("evaluation")
+    params: runs=flow.figure_folders, code=code_hash("evaluation.extracts")
     message: "extract what {wildcards.figure} is drawn from"
     shell: "diptych extract {wildcards.kind} {params.runs} --out {output} > {log} 2>&1"
 

@@ -31,9 +31,11 @@ class Known:
         files: below the data root; a folder stands for what is in it. None for what comes with a library.
         layout: how they lie there, where their names do not say it.
         origin: where to get them; empty for what is downloaded, or comes with a library.
+        images: about how many there are for training, in each of its styles.
     """
 
     about: str
+    images: int
     files: tuple[str, ...] = ()
     layout: str = ""
     origin: str = ""
@@ -50,19 +52,21 @@ def _idx(folder: str) -> tuple[str, ...]:
 
 
 KNOWN: dict[str, Known] = {
-    "digits-plain": Known("Digits as they are: light strokes on black."),
-    "digits-bold": Known("Digits written with a thick soft pen: strokes widened by one pixel to each side, blurred."),
-    "digits-photo": Known("Digits in colour on crops of two photographs: |photograph - stroke|, as MNIST-M is made."),
-    "mnist": Known("handwritten digits, 28 px, grey", _idx("MNIST")),
-    "fashion-mnist": Known("clothes, 28 px, grey", _idx("FashionMNIST")),
-    "usps": Known("digits from envelopes, 16 px, grey", ("usps.bz2", "usps.t.bz2")),
-    "svhn": Known("house numbers, 32 px, colour", ("train_32x32.mat", "test_32x32.mat")),
+    "digits-plain": Known("Digits as they are: light strokes on black.", 1257),
+    "digits-bold": Known("Digits written with a thick soft pen: strokes widened by one pixel, then blurred.", 1257),
+    "digits-photo": Known("Digits in colour on crops of two photographs: |photograph - stroke|, as in MNIST-M.", 1257),
+    "mnist": Known("handwritten digits, 28 px, grey", 60_000, _idx("MNIST")),
+    "fashion-mnist": Known("clothes, 28 px, grey", 60_000, _idx("FashionMNIST")),
+    "usps": Known("digits from envelopes, 16 px, grey", 7_291, ("usps.bz2", "usps.t.bz2")),
+    "svhn": Known("house numbers, 32 px, colour", 73_257, ("train_32x32.mat", "test_32x32.mat")),
     "cifar10": Known(
         "ten kinds of things, 32 px, colour",
+        50_000,
         tuple(f"cifar-10-batches-py/{batch}" for batch in (*(f"data_batch_{n}" for n in range(1, 6)), "test_batch")),
     ),
     "celeba": Known(
         "faces with 40 attributes and identities",
+        182_637,
         tuple(
             f"celeba/{file}"
             for file in ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt", "img_align_celeba")
@@ -72,18 +76,21 @@ KNOWN: dict[str, Known] = {
     ),
     "office-home": Known(
         "65 kinds of objects in 4 styles",
+        2_700,
         tuple(f"office-home/{style}" for style in ("Art", "Clipart", "Product", "Real World")),
         layout="office-home/<style>/<class>/*.jpg",
         origin="hemanthdv.org/officeHomeDataset.html",
     ),
     "adaptiope": Known(
         "123 kinds of objects in 3 styles",
+        8_600,
         tuple(f"adaptiope/{style}" for style in ("synthetic", "product_images", "real_life")),
         layout="adaptiope/<style>/<class>/*.jpg",
         origin="gitlab.com/tringwald/adaptiope",
     ),
     "mnist-m": Known(
         "MNIST on photographs",
+        60_000,
         ("mnist-m.npz",),
         layout="mnist-m.npz with train_images, train_labels, test_images, test_labels (docs/data.md)",
         origin="yaroslav.ganin.net, in another layout",

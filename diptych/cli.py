@@ -118,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("name", help="such as fedstyle-table1; see `diptych list tables`")
     p.add_argument("--records", type=Path, required=True)
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv and .tex goes beside it")
+    p.add_argument("--without", nargs="*", default=[], metavar="DATASET", help="whose images are not here")
     _scale(p)
 
     p = command("claims", _claims, "say which claims of a paper the records support")
@@ -246,7 +247,7 @@ def _simpson(options: argparse.Namespace) -> None:
 
 def _extract(options: argparse.Namespace) -> None:
     from common.run_folder import RunFolder, write_arrays, write_csv
-    from evaluation import EXTRACTS, IMAGES
+    from evaluation.extracts import EXTRACTS, IMAGES
 
     runs = [RunFolder(folder) for folder in options.runs]
     if options.kind in IMAGES:
@@ -270,7 +271,7 @@ def _table(options: argparse.Namespace) -> None:
     from reporting.records import read_records
     from reporting.tables import Layout, cells_of, write_table
 
-    study = load_study(options.scale)
+    study = load_study(options.scale).without(options.without)
     layouts = {f"{paper}-{table}": (paper, table) for paper, config in study.papers.items() for table in config.tables}
     paper, table = layouts[choose("table", options.name, layouts)]
     layout = Layout(paper=paper, table=table, **study.papers[paper].tables[table].model_dump())

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,6 +40,11 @@ PRELOADED = (
     "reporting.claims",
     "reporting.figures",
     "reporting.tables",
+    "ot",  # what evaluations import where they need it
+    "scipy.optimize",
+    "scipy.stats",
+    "sklearn.manifold",
+    "sklearn.metrics",
 )
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
@@ -172,7 +178,7 @@ class Server:
         except (OSError, ValueError):  # killed while it was asking
             connection.close()
             return
-        self._when(connection, lambda: self._abandoned(job))
+        self._when(connection, partial(self._abandoned, job))
         self.waiting.append(job)
         self._fork()
 
@@ -185,7 +191,7 @@ class Server:
             os.setpgid(job.pid, job.pid)  # here and in the job: whoever is first
             self.running.add(job)
             process = os.pidfd_open(job.pid)
-            self._when(process, lambda job=job, process=process: self._finished(job, process))
+            self._when(process, partial(self._finished, job, process))
             self._close(job.streams)
             job.streams = []
 

@@ -1,5 +1,6 @@
 """What a workflow does around its jobs: before the first and after the last. The Snakefile calls these; no torch."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,17 @@ from snakemake.logging import logger
 from common.files import data_root
 from common.sources import State, state
 from diptych import forkserver
-from diptych.terminal import expected_seconds, source_of, sources_table
+from diptych.terminal import Plan, expected, source_of, sources_table
 
 WORTH_IT = 8
 """From so many jobs on it pays to import everything once."""
+
+
+def introduce(workflow: Any) -> None:
+    """Show the workflow to whoever will make a page of its plan."""
+    for handler in workflow.logger_manager.get_log_handlers():
+        if isinstance(screen := getattr(handler, "screen", None), Plan):
+            screen.workflow = workflow
 
 
 def before(workflow: Any, scale: str, results: str) -> None:
@@ -24,9 +32,32 @@ def before(workflow: Any, scale: str, results: str) -> None:
     """
     jobs = list(workflow.dag.needrun_jobs())
     _refuse_missing([source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"])
-    logger.info("", extra={"expected": {workflow.dag.jobid(job): expected_seconds(job) for job in jobs}})
+    logger.info("", extra={"expected": {workflow.dag.jobid(job): expected(job) for job in jobs}})
     if workflow.local_exec and len(jobs) >= WORTH_IT:
         forkserver.start(scale, Path(results) / "logs" / "jobs.log")
+
+
+def after(workflow: Any, results: str) -> None:
+    """Say where the results are, and how many of the printed cells were measured."""
+    files: dict[str, list[Path]] = {"table": [], "figure": [], "claim": []}
+    for job in workflow.dag.jobs:
+        if job.rule.name in files:
+            files[job.rule.name] += [Path(file) for file in job.output if Path(file).is_file()]
+    tables = [file for file in files["table"] if file.suffix == ".csv"]
+    printed = [row for table in tables for row in _rows(table) if row["paper"]]
+    measured = sum(row["ours"] != "" for row in printed)
+    lines = {
+        "table": f"tables in {results}/tables: {len(tables)}, with {measured} of {len(printed)} printed cells measured",
+        "figure": f"figures in {results}/figures: {sum(file.suffix == '.png' for file in files['figure'])}",
+        "claim": f"claims in {results}/claims",
+    }
+    found = [line for kind, line in lines.items() if files[kind]]
+    logger.info("", extra={"outcome": "\n".join(found or [f"nothing to show yet; logs are in {results}/logs"])})
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    with open(table, newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def _refuse_missing(sources: list[str]) -> None:

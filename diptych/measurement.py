@@ -10,7 +10,7 @@ from common.provenance import versions
 from common.run_folder import RunFolder
 from common.settings import checked
 from diptych.study import load_study
-from evaluation import EVALUATIONS
+from evaluation.registry import EVALUATIONS
 
 
 def measure(run: RunFolder) -> list[dict[str, Any]]:

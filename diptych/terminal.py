@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console
-from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from common.files import data_root
 from common.sources import State, how_to_get, state
+from diptych.cost import of_a_job
 from diptych.progress import duration
 
 LISTED = 12
@@ -40,20 +40,27 @@ class Screen(Protocol):
         """The last record has been shown."""
 
 
-def expected_seconds(record: Any) -> float:
-    """What a job is expected to take of one processor: its resource `expected_s`."""
-    return float(getattr(record.resources, "get", lambda *_: 0)("expected_s", 0) or 0)
-
-
 def source_of(wildcards: Mapping[str, str]) -> str:
     """The name of the source that a job of the rule `source` gets ready."""
     return wildcards["source"].replace("--", "/")
+
+
+def expected(job: Any) -> float:
+    """Seconds of one processor that one of Snakemake's jobs should take."""
+    return of_a_job(job.rule.name, job.input, job.output)
 
 
 def of_interest(record: logging.LogRecord) -> bool:
     """Whether a record that is no event is shown: a warning, an error, or that nothing is to be done."""
     said = record.getMessage()
     return record.levelno >= logging.WARNING or said.startswith("Nothing to be done")
+
+
+def sentence(record: logging.LogRecord) -> str:
+    """What a record says, without where in the Snakefile an error of the user's was noticed."""
+    lines = record.getMessage().strip().splitlines()
+    at_fault = [line for line in lines if not line.startswith(("WorkflowError in", '  File "'))]
+    return "\n".join(at_fault)
 
 
 def sources_table(sources: list[str], root: Path) -> Table:
@@ -75,45 +82,54 @@ def sources_table(sources: list[str], root: Path) -> Table:
 
 
 class Plan:
-    """Jobs by rule with the time they are expected to take; a few are named, with the reason of each."""
+    """Jobs by rule with the time they are expected to take; a few are named, with the reason of each.
+
+    Attributes:
+        workflow: Snakemake's, of which the page is made: to be told of thousands of jobs one by one takes seconds.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.jobs: list[Any] = []
+        self.workflow: Any = None
+        self.planned = False
 
     def show(self, record: logging.LogRecord) -> None:
-        """Collect jobs; the page is made when all are known."""
-        if getattr(record, "event", None) == LogEvent.JOB_INFO:
-            self.jobs.append(record)
-        elif getattr(record, "event", None) in (None, LogEvent.ERROR) and of_interest(record):
-            self.console.print(Text(record.getMessage()))
+        """Take note that all jobs are known, from which on the page can be made."""
+        event = getattr(record, "event", None)
+        self.planned |= event == LogEvent.RUN_INFO
+        if event in (None, LogEvent.ERROR) and of_interest(record):
+            self.console.print(Text(sentence(record)), soft_wrap=True)
 
     def close(self) -> None:
         """Print the page."""
-        jobs, self.jobs = self.jobs, []  # it is closed again when the interpreter ends
-        if not jobs:
+        if not self.planned:
             return
+        self.planned = False  # it is closed again when the interpreter ends
+        jobs = list(self.workflow.dag.needrun_jobs())
         if len(jobs) <= LISTED:
             for job in jobs:
-                self.console.print(Text(f"{job.rule_msg or job.rule_name}: {_shortened(job.reason)}"))
+                reason = _shortened(str(self.workflow.dag.reason(job)))
+                self.console.print(Text(f"{job.message or job.rule.name}: {reason}"), soft_wrap=True)
         self.console.print(_by_rule(jobs))
-        root, sources = Path(data_root()), [source_of(job.wildcards) for job in jobs if job.rule_name == "source"]
+        root, sources = Path(data_root()), [source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"]
         if any(state(name, root) is not State.THERE for name in sources):
             self.console.print(sources_table(sources, root))
-        seconds = sum(map(expected_seconds, jobs))
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        here = f", {duration(seconds / processors)} on the {processors} of this machine" if processors > 1 else ""
-        self.console.print(
-            f"{len(jobs)} jobs, about {duration(seconds)} of one processor{here}. Nothing was done.", soft_wrap=True
-        )
+        number = f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}"
+        self.console.print(f"{number}, about {_time(sum(map(expected, jobs)))}. Nothing was done.", soft_wrap=True)
+
+
+def _time(seconds: float) -> str:
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    here = f", {duration(seconds / processors)} on the {processors} of this machine" if processors > 1 else ""
+    return f"{duration(seconds)} of one processor{here}"
 
 
 def _by_rule(jobs: list[Any]) -> Table:
     count: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     for job in jobs:
-        count[job.rule_name] += 1
-        seconds[job.rule_name] += expected_seconds(job)
+        count[job.rule.name] += 1
+        seconds[job.rule.name] += expected(job)
     table = Table("rule", box=None, header_style="bold")
     table.add_column("jobs", justify="right")
     table.add_column("processor time", justify="right")
@@ -136,7 +152,8 @@ class Works:
         self.console = console
         self.expected: dict[int, float] = {}
         self.running: dict[int, tuple[str, float]] = {}
-        self.done = self.failed = 0
+        self.done = 0
+        self.failed: dict[str, list[str]] = {}
         self.done_seconds = 0.0
         self.began = self.printed = time.monotonic()
         self.progress = Progress(
@@ -147,7 +164,6 @@ class Works:
             transient=True,
         )
         self.task = self.progress.add_task("", total=None)
-        self.live: Live | None = None
 
     def show(self, record: logging.LogRecord) -> None:
         """Update the line, or print what is more than progress."""
@@ -161,15 +177,18 @@ class Works:
             self.done += 1
         elif event == LogEvent.JOB_ERROR:
             what, _ = self._end(said["jobid"])
-            self.failed += 1
+            self.failed[what or said["rule_name"]] = said["log"]
             self._failure(what or said["rule_name"], said["log"])
+        elif hasattr(record, "outcome"):
+            self._conclude(said["outcome"])
         elif event in (None, LogEvent.ERROR) and of_interest(record):
-            self.console.print(Text(record.getMessage()))
+            self.console.print(Text(sentence(record)), soft_wrap=True)
         self._move()
 
     def close(self) -> None:
         """Take the line away."""
-        self.progress.stop()
+        if self.progress.live.is_started:
+            self.progress.stop()
 
     def _begin(self, expected: dict[int, float]) -> None:
         self.expected, self.began = expected, time.monotonic()
@@ -180,6 +199,15 @@ class Works:
     def _end(self, job: int) -> tuple[str, float]:
         self.done_seconds += self.expected.get(job, 0.0)
         return self.running.pop(job, ("", 0.0))
+
+    def _conclude(self, outcome: str) -> None:
+        self.close()
+        self.expected = {}  # there is no line to be moved any more
+        took = f"{self.done} jobs in {duration(time.monotonic() - self.began)}"
+        self.console.print(Text(f"{took}{f', {len(self.failed)} failed' if self.failed else ''}."))
+        for what, logs in self.failed.items():
+            self.console.print(Text(f"failed: {what}; see {', '.join(logs) or '.snakemake/log'}", style="red"))
+        self.console.print(Text(outcome), soft_wrap=True)
 
     def _failure(self, what: str, logs: list[str]) -> None:
         self.console.print(Text(f"failed: {what}", style="red"))
@@ -206,7 +234,7 @@ class Works:
         total = sum(self.expected.values())
         lanes = os.cpu_count() or 1
         speed = (done + PRIOR * lanes) / (elapsed + PRIOR)
-        counts = f"{self.done} of {len(self.expected)} jobs" + (f", {self.failed} failed" if self.failed else "")
+        counts = f"{self.done} of {len(self.expected)} jobs" + (f", {len(self.failed)} failed" if self.failed else "")
         newest = list(self.running.values())[-1:] or [("", 0.0)]
         others = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
         return f"{counts}, about {duration((total - done) / speed)} left: {newest[0][0]}{others}"

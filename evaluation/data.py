@@ -43,8 +43,3 @@ def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
                 "aggregate": "none",
                 "value": source[metric],
             }
-
-
-def class_counts(run: RunFolder) -> list[dict[str, Any]]:
-    """Training images by client, style and class: the run's partition."""
-    return [dict(row) for row in run.table("partition.csv")]

@@ -136,10 +136,5 @@ def iterations(run: RunFolder) -> Iterator[dict[str, Any]]:
             yield {**_cost("iterations", "count", count, setting), "digit": digit}
 
 
-def searches(run: RunFolder) -> list[dict[str, Any]]:
-    """The divergence that each iteration came to, of each class and layer (Fig. 15 and 16)."""
-    return [{key: row[key] for key in ("round", "class", "iteration", "objective")} for row in run.table("notes.csv")]
-
-
 def _cost(metric: str, unit: str, value: float, setting: str) -> dict[str, Any]:
     return result(metric, unit, value, kind="cost", setting=setting)

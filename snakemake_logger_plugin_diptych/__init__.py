@@ -2,10 +2,7 @@
 
 from logging import LogRecord
 
-from rich.console import Console
 from snakemake_interface_logger_plugins.base import LogHandlerBase
-
-from diptych.terminal import Plan, Screen, Works
 
 
 class LogHandler(LogHandlerBase):
@@ -18,9 +15,16 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        """Choose the screen."""
+        """Choose the screen. Imported here, since Snakemake imports its plugins whether or not they are asked for."""
+        from rich.console import Console
+        from snakemake.settings.enums import Quietness
+
+        from diptych.terminal import Plan, Works
+
         console = Console(stderr=True, no_color=self.common_settings.nocolor or None, highlight=False)
-        self.screen: Screen = Plan(console) if self.common_settings.dryrun else Works(console)
+        self.screen = Plan(console) if self.common_settings.dryrun else Works(console)
+        if self.common_settings.dryrun:  # Snakemake itself need not say a word of each job
+            self.common_settings.quiet = {Quietness.RULES, Quietness.PROGRESS}
 
     def emit(self, record: LogRecord) -> None:
         """Show a record, if it is of interest."""

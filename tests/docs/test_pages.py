@@ -20,7 +20,7 @@ from diptych.assembly import algorithm_class
 from diptych.cli import _parser
 from diptych.study import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
 from diptych.workflow import SETTINGS
-from evaluation import EVALUATIONS
+from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
 from objectives.augmentation import AugmentationSettings

@@ -9,7 +9,8 @@ import pytest
 from common.run_folder import RunFolder
 from evaluation import dual
 from evaluation.curves import curves
-from evaluation.dual import code_map, divergences, dual_probe, swaps
+from evaluation.dual import divergences, dual_probe, swaps
+from evaluation.extracts import code_map
 from tests.evaluation.test_frechet import SPEC
 from tests.mutation import mutated
 

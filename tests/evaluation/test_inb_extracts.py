@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from evaluation.extracts import searches
 from evaluation.grids import samples
-from evaluation.translated import iterations, searches
+from evaluation.translated import iterations
 
 NOTES = [
     {"round": round, "class": digit, "iteration": "1", "trials": trials, "objective": "0.5"}

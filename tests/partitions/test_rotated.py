@@ -13,7 +13,7 @@ from diptych.judging import train_judge
 from diptych.measurement import _diverged
 from diptych.study import JudgeSettings
 from diptych.training import train
-from evaluation import EVALUATIONS
+from evaluation.registry import EVALUATIONS
 from partitions import Partition, partition
 from partitions.rotations import rotated
 from tests.mutation import mutated
