@@ -131,7 +131,7 @@ def test_a_changed_evaluation_trains_nothing(made):
 
 def test_a_changed_judge_is_trained_again_and_no_run(made):
     tiny = made.path / "config" / "scales" / "tiny.yaml"
-    jobs = _edited(tiny, "judge:\n      width: 4", "judge:\n      width: 5", made)
+    jobs = _edited(tiny, "features: 8", "features: 9", made)
     assert jobs["judge"] == len(list((results(made) / "judges").rglob("*.safetensors")))
     assert not _trained(jobs)
 
