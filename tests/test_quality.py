@@ -69,7 +69,6 @@ def test_types():
     assert status == 0, said
 
 
-@pytest.mark.slow
 def test_the_snakefile_passes_its_lint():
     _, said = _says("snakemake", "--lint")
     complaints = {line.strip() for line in said.splitlines() if line.startswith("    * ")}

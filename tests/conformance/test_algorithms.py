@@ -77,6 +77,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
         objective={"name": objective, **settings.get(objective, {})},
         algorithm={"name": name, **SETTINGS.get(name, {})},
         training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},
+        samples={"images": 40, "probed": 60},
     )
 
 
