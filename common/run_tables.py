@@ -75,7 +75,7 @@ ROWS: dict[str, Any] = {
 
 @cache
 def _adapter(name: str) -> TypeAdapter[list[Row]]:
-    return TypeAdapter(Annotated[list[ROWS[name]], FailFast()])
+    return TypeAdapter(Annotated[list[ROWS[name]], FailFast()])  # type: ignore[valid-type, arg-type]
 
 
 def read(file: Path) -> list[Row]:
@@ -100,10 +100,10 @@ def read(file: Path) -> list[Row]:
         return _adapter(file.name).validate_python(rows)
     except ValidationError as error:
         problem = error.errors()[0]
-        row, column = problem["loc"]
+        line, column = problem["loc"]
         message = problem["msg"].removeprefix("Input ")
         value = quoted(problem["input"])
-        raise InputError(f"{file}: line {int(row) + 2}: {column} {message}, got {value}") from error
+        raise InputError(f"{file}: line {int(line) + 2}: {column} {message}, got {value}") from error
 
 
 def check(file: Path, rows: list[Row], spec: Spec, provenance: Row) -> None:

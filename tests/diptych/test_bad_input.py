@@ -1,13 +1,26 @@
 """Wrong input: exit status 2, one clear sentence on stderr that names key, value and what is allowed, nothing left."""
 
+import resource
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+from safetensors.numpy import save_file
 
+import common.files
 import diptych.study
+import diptych.training
+from common.errors import InputError
+from common.records import COLUMNS
+from common.run_folder import FILES
+from diptych.cli import main
 from diptych.study import load_study
-from tests.wrong import GOOD, complains, nothing_left, training, written
+from diptych.workflow import Workflow
+from tests.wrong import GOOD, complains, nothing_left, training
 
 # ---- options and files
 
@@ -16,6 +29,10 @@ from tests.wrong import GOOD, complains, nothing_left, training, written
     ("options", "words"),
     [
         (["--threads", "0"], ["--threads", "at least 1", "0"]),
+        (["--threads", "1000000"], ["--threads", "at most 1024", "1000000"]),
+        (["--checkpoint-every", "-1"], ["--checkpoint-every", "seconds", "-1"]),
+        (["--checkpoint-every", "nan"], ["--checkpoint-every", "seconds", "nan"]),
+        (["--data", "/nope"], ["--data", "there is no folder '/nope'", "./data"]),
         (["--device", "cudda"], ["--device", "'cudda'", "auto, cpu, cuda"]),
     ],
 )
@@ -24,13 +41,71 @@ def test_a_wrong_option(options, words, tmp_path, capsys):
     assert nothing_left(tmp_path / "run")
 
 
+# ---- places that cannot be written
+
+
+@pytest.fixture
+def _no_training(monkeypatch):
+    monkeypatch.setattr(diptych.training, "Simulation", lambda *_, **__: pytest.fail("it was trained before"))
+
+
+@pytest.fixture
+def full() -> Iterator[None]:
+    """No file may be longer than 200 KiB, as on a disk that is nearly full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200 * 2**10, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("_no_training")
 def test_a_folder_that_cannot_be_written_is_noticed_before_training(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    complains(
-        capsys,
-        ["train", written(tmp_path, GOOD), "--out", str(tmp_path / "file" / "run")],
-        ["file/run", "cannot be written"],
-    )
+    (tmp_path / "run").touch()
+    complains(capsys, training(tmp_path, GOOD), ["run/spec.yaml", "cannot be written"])
+
+
+@pytest.mark.usefixtures("_no_training")
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_in_the_place_of_a_file_is_noticed_before_training(name, tmp_path, capsys):
+    (tmp_path / "run" / name).mkdir(parents=True)
+    complains(capsys, training(tmp_path, GOOD), [f"run/{name}", "cannot be written", "folder"])
+
+
+@pytest.mark.usefixtures("_no_training", "full")
+def test_a_full_disk_is_noticed_before_training(tmp_path, capsys):
+    complains(capsys, training(tmp_path, GOOD), ["run/", "cannot be written", "the disk is full"])
+    assert nothing_left(tmp_path / "run")
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "model.safetensors": lambda file: save_file({"a": np.zeros(10**6)}, file),
+    "checkpoint.pt": lambda file: torch.save({"a": torch.zeros(10**6)}, file),
+    "features.npz": lambda file: file.open("wb").write(bytes(10**6)) and None,
+    "history.csv": lambda file: file.write_text("0.5," * 10**6) and None,
+}
+
+
+@pytest.mark.usefixtures("full")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_fills_up_is_said_to_be_full(name, tmp_path):
+    with pytest.raises(InputError, match=rf"{name}: cannot be written \(the disk is full"):  # noqa: SIM117
+        with common.files.written(tmp_path / name) as part:
+            WRITERS[name](part)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_wrong_with_a_writer_is_no_full_disk(tmp_path):
+    with pytest.raises(ZeroDivisionError), common.files.written(tmp_path / "file"):
+        1 / 0  # noqa: B018
+
+
+def test_results_that_cannot_be_written_are_noticed_before_the_work(tmp_path, capsys):
+    (tmp_path / "o.md").mkdir()
+    complains(capsys, ["records", "none.csv", "--out", str(tmp_path / "o.md")], ["o.md", "it is a folder"])
+    complains(capsys, ["claims", "fedstyle", "--records", "r", "--out", "o.csv"], ["--out", "must end in .md"])
+
+
+# ---- names
 
 
 def test_a_damaged_checkpoint(tmp_path, capsys):
@@ -60,6 +135,12 @@ def test_a_wrong_name(arguments, words, tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.rglob("*"))
 
 
+def test_of_many_names_the_nearest_are_listed_and_how_to_see_all(capsys):
+    complains(capsys, ["spec", "fedstyle/digit_1_iid_simclr/fedavg/default/1"], ["`diptych runs --scale digits`"])
+    assert main(["spec", "x"]) == 2
+    assert len(capsys.readouterr().err) < 400
+
+
 def test_records_with_other_columns(tmp_path, capsys):
     (tmp_path / "records.csv").write_text("method,accuracy\nfedavg,0.9\n")
     arguments = [
@@ -78,6 +159,57 @@ def test_a_figure_in_a_format_that_there_is_not(tmp_path, capsys):
     (tmp_path / "counts.csv").write_text("ssl,split,client,style,class,images\n")
     arguments = ["figure", "fedstyle-figure5", "--data", str(tmp_path / "counts.csv"), "--out", str(tmp_path / "o.jpg")]
     complains(capsys, arguments, ["o.jpg", "'jpg'", "png, pdf, svg"])
+
+
+def test_a_value_of_records_that_is_no_number(tmp_path, capsys):
+    file = tmp_path / "records.csv"
+    file.write_text(f"{','.join(COLUMNS)}\n{','.join('high' if c == 'value' else 'x' for c in COLUMNS)}\n")
+    command = ["table", "fedstyle-table1", "--records", str(file), "--out", str(tmp_path / "o.md")]
+    complains(capsys, command, ["records.csv: line 2", "number", "'high'"])
+
+
+def test_a_figure_of_another_table(tmp_path, capsys):
+    (tmp_path / "counts.csv").write_text("a,b\n1,2\n")
+    command = ["figure", "fedstyle-figure5", "--data", str(tmp_path / "counts.csv"), "--out", str(tmp_path / "o.png")]
+    complains(capsys, command, ["counts.csv", "the figure needs"])
+
+
+# ---- what Snakemake is asked for
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"gpus": -1}, ["--config gpus", "-1"]),
+        ({"gpus": True}, ["--config gpus", "true"]),
+        ({"gpus": "two"}, ["--config gpus", "'two'"]),
+        ({"data": "/nope"}, ["--config data", "no folder '/nope'"]),
+        ({"scale": "tinny"}, ["'tinny'", "did you mean 'tiny'"]),
+        ({"sale": "tiny"}, ["'sale'", "did you mean 'scale'"]),
+    ],
+)
+def test_a_wrong_setting_of_the_workflow(config, words):
+    with pytest.raises(SystemExit) as ended:
+        Workflow({"scale": "tiny"} | config)
+    assert all(word in str(ended.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("function", "wildcards", "words"),
+    [
+        ("layout", {"paper": "fedstyle", "table": "tabel1"}, ["table of fedstyle", "did you mean 'table1'"]),
+        ("layout", {"paper": "fedstile", "table": "table1"}, ["paper", "did you mean 'fedstyle'"]),
+        ("folders", {"paper": "fedstyle", "method": "fedavgg"}, ["method of fedstyle", "did you mean 'fedavg'"]),
+        ("sources", {"paper": "padpaf", "condition": "mnist"}, ["condition", "did you mean 'padpaf/mnist_"]),
+        ("figure_data", {"figure": "fedstyle-figure55"}, ["figure", "did you mean 'fedstyle-figure5'"]),
+    ],
+)
+def test_a_file_that_no_rule_makes(function, wildcards, words):
+    flow = Workflow({"scale": "tiny"})
+    with pytest.raises(SystemExit) as ended:
+        getattr(flow, function)(SimpleNamespace(**wildcards))
+    assert all(word in str(ended.value) for word in words)
+    assert "\n" not in str(ended.value)
 
 
 # ---- configuration
@@ -126,9 +258,10 @@ def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys
     complains(capsys, ["check"], ["class-entropy.samples", "unknown key"])
 
 
-def test_a_wrong_setting_of_an_evaluation(config, finished, tmp_path, capsys):
+def test_a_wrong_setting_of_an_evaluation(config, tmp_path, capsys):
+    assert main(training(tmp_path, GOOD)) == 0
     file = config / "papers" / "fedstyle.yaml"
     file.write_text(file.read_text().replace("style-clusters: {samples: 2000}", "style-clusters: {samples: none}"))
-    arguments = ["evaluate", str(finished), "--out", str(tmp_path / "records.csv")]
+    arguments = ["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")]
     complains(capsys, arguments, ["evaluation.style-clusters.samples", "integer", "'none'"])
     assert not (tmp_path / "records.csv").exists()
