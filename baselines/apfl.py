@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from federation import Algorithm, Batch, Update, call_with, copied, names, settings, twins
+from federation import Algorithm, Batch, Update, call_with, copied, names, require, settings, twins
 
 
 @settings
@@ -19,12 +19,18 @@ class APFL(Algorithm):
         reading: `canonical` mixes weights; `fedstyle` (its App. C) mixes projections, with alpha on the shared side
             and no gradient through it. App. C has two slips, put right here: line 9 mixes view 1 with view 2's
             projection, and line 12 trains w_{k,g} on a loss that does not contain it.
+        features: a client's own in that reading: of the `local` model (FedStyle's text), or the `mixture` of both.
     """
 
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
     reading: Literal["canonical", "fedstyle"] = "canonical"
+    features: Literal["local", "mixture"] = "local"
 
     shared = names("w")
+
+    def __post_init__(self) -> None:
+        trained = self.reading == "canonical" or self.alpha < 1
+        require(trained, "algorithm.alpha: must be less than 1 with reading 'fedstyle', or v is never trained")
 
     def model(self) -> nn.Module:
         """Both models, equal at first."""
@@ -32,11 +38,10 @@ class APFL(Algorithm):
 
     def updates(self) -> list[Update]:
         """Both steps use the models as they were before the batch (Algorithm 1), so v goes first."""
-        if self.reading == "canonical":
-            local = [replace(u, which=u.which.below("v"), loss=self.mixed_weights(u)) for u in self.objective.updates()]
-        else:
-            local = [Update(names("v"), self.mixed_outputs_loss)]
-        return local + [update.on("w") for update in self.objective.updates()]
+        w = [update.on("w") for update in self.objective.updates()]
+        if self.reading == "fedstyle":
+            return [Update(names("v"), self.mixed_outputs_loss), *w]
+        return [replace(u, which=u.which.below("v"), loss=self.mixed_weights(u)) for u in self.objective.updates()] + w
 
     def mixture(self, m: Any) -> dict[str, Tensor]:
         """v-bar = alpha * v + (1 - alpha) * w, by parameter name."""
@@ -58,13 +63,14 @@ class APFL(Algorithm):
         return model.w
 
     def personal(self, model: Any) -> Any:
-        """v with the mixture's weights in place of its own."""
+        """v; with the mixture's weights in place of its own, where weights are mixed."""
         mixed = copied(model.v)
-        mixed.load_state_dict(self.mixture(model), strict=False)
+        if self.reading == "canonical":
+            mixed.load_state_dict(self.mixture(model), strict=False)
         return mixed
 
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
-        """Features of the mixture: of its weights, or of both models' features."""
-        if self.reading == "canonical":
+        """Features of this model, or the mixture of both models'."""
+        if self.reading == "canonical" or self.features == "local":
             return super().personalised(model, x)
         return {"features": self.alpha * model.w.encoder(x) + (1 - self.alpha) * model.v.encoder(x)}

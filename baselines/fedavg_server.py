@@ -36,6 +36,7 @@ class Finisher:
     def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: CloudSettings) -> None:
         self.algorithm, self.images, self.labels, self.work = algorithm, images, labels, work
         self.model: nn.Module = copy.deepcopy(algorithm.model())
+        self.batches = 0
 
     def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
         """Clients publish nothing."""
@@ -45,7 +46,7 @@ class Finisher:
         self.model.load_state_dict(shared, strict=False)  # what stays with clients is not there
         draw, states = torch.Generator().manual_seed(random_key(self.work.seed, "server", round)), list[State]()
         own = self.images, self.labels, self.work, states, draw, self.algorithm.server_epochs, self.work.styles
-        train_on(self.algorithm.objective, self.model, *own)
+        self.batches = train_on(self.algorithm.objective, self.model, *own, self.batches)
         shared.update({name: t.detach().clone() for name, t in self.model.state_dict().items() if name in shared})
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -53,8 +54,9 @@ class Finisher:
         return {}
 
     def state(self) -> dict[str, Any]:
-        """Nothing outlives a round."""
-        return {}
+        """How many batches it has worked on."""
+        return {"batches": self.batches}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Nothing to restore."""
+        """Restore what `state` returned."""
+        self.batches = state["batches"]

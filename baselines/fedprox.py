@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from federation import Algorithm, Names, Update, everything, nothing, settings, sq_distance
+from federation import Algorithm, Names, Update, everything, nothing, require, settings, sq_distance
 
 
 @settings
@@ -16,10 +16,17 @@ class FedProx(Algorithm):
         mu: weight of the proximal term; FedStyle uses 0.2.
         reading: `fedstyle` follows its App. C to the letter: the received model is stored as the reference w_{k,g}
             but never copied into w_k, which so is a persistent local model drawn towards the global one.
+
+    Raises:
+        InputError: nothing draws it there.
     """
 
     mu: NonNegativeFloat = 0.1
     reading: Literal["canonical", "fedstyle"] = "canonical"
+
+    def __post_init__(self) -> None:
+        pulled = self.reading == "canonical" or self.mu > 0
+        require(pulled, "algorithm.mu: must be more than 0 with reading 'fedstyle', or every client trains alone")
 
     @property
     def installed(self) -> Names:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from federation import Algorithm, Batch, Update, everything, settings
+from federation import Algorithm, Batch, Update, settings
 from objectives.classification import Classification
 
 DRAWN = 2**31
@@ -37,7 +37,7 @@ class NaiveMix(Algorithm):
 
     def updates(self) -> list[Update]:
         """One step on the mixed loss."""
-        return [Update(everything, self.mixed_loss)]
+        return [Update(self.objective.updates()[0].which, self.mixed_loss)]
 
     def others(self, m: Any, batch: Batch) -> tuple[Tensor, Tensor]:
         """The mean image (channels, height, width) of the client that the batch has drawn, and its labels for each."""

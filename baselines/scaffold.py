@@ -1,11 +1,13 @@
 """SCAFFOLD: Karimireddy et al. 2020, Stochastic controlled averaging for federated learning."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from federation import Algorithm, Phase, Work, names, settings
+from common.spec import TrainingSettings
+from federation import Algorithm, Phase, Work, names, require, settings
 
 
 @settings
@@ -32,6 +34,13 @@ class Scaffold(Algorithm):
         updates = [update.on("w").plus(self.correction) for update in self.objective.updates()]
         return [Phase(updates, end=self.renew_controls)]
 
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
+        """Refuses steps that are no gradients, and a server that does not take plain means."""
+        plain = training.optimiser.name == "sgd" and not training.optimiser.momentum
+        require(plain, "training.optimiser: SCAFFOLD's controls are mean gradients only of 'sgd' without momentum")
+        mean = training.server.optimiser == "mean" and training.server.weighting == "uniform"
+        require(mean, "training.server: SCAFFOLD takes plain means, optimiser 'mean' and weighting 'uniform'")
+
     def correction(self, m: Any) -> Tensor:
         """<y, c - c_i>, whose gradient turns g into g - c_i + c (line 10)."""
         own, common = dict(m.own.named_parameters()), dict(m.received.common.named_parameters())
@@ -52,9 +61,7 @@ class Scaffold(Algorithm):
         """w."""
         return model.w
 
-    def personal(self, model: Any) -> Any:
-        """w."""
-        return model.w
+    personal = general
 
 
 def zeros_like(model: nn.Module) -> nn.Module:

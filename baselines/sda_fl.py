@@ -3,10 +3,11 @@
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import Field
 from torch import Tensor, nn
 
 from common.settings import Count, Epochs, Units, Width
+from common.spec import OptimiserSettings
 from federation import Algorithm, Batch, Phase, Update, names, settings
 from objectives.cgan import alone, gan, images_of
 from objectives.classification import Classification
@@ -20,8 +21,8 @@ class SDAFL(Algorithm):
     with labels by the global model where that is sure. All else is ours; there is no differential privacy.
 
     Attributes:
-        latent, width, dropout: of the GAN, which is PS-FedGAN's.
-        gan_epochs, gan_rate, synthetic: passes before the first round; a factor of the rate; images shared, once.
+        latent, width, dropout, gan_optimiser: of the GAN, which is PS-FedGAN's.
+        gan_epochs, synthetic: passes before the first round; images that a client then shares, once.
         confidence: how sure the global model must be of a label (`pseudo`); `client` takes those that were asked for.
     """
 
@@ -29,7 +30,7 @@ class SDAFL(Algorithm):
     width: Width = 256
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
     gan_epochs: Epochs = 50.0
-    gan_rate: PositiveFloat = 0.2
+    gan_optimiser: OptimiserSettings = OptimiserSettings(name="adam", lr=2e-4, betas=(0.5, 0.999))
     synthetic: Count = 4000
     confidence: Annotated[float, Field(ge=0, le=1)] = 0.95
     labels: Literal["pseudo", "client"] = "pseudo"
@@ -42,11 +43,11 @@ class SDAFL(Algorithm):
 
     def prologue(self) -> list[Phase]:
         """The GAN."""
-        return [alone(self, self.gan_rate, self.gan_epochs)]
+        return [alone(self, self.gan_optimiser, self.gan_epochs)]
 
     def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
-        """Images, bytes, and the labels that they were asked for, as often as the client has them."""
-        labels = y.repeat(-(-self.synthetic // len(y)))[: self.synthetic]
+        """Images, bytes, and the labels that they were asked for, in the proportions in which the client has them."""
+        labels = y.sort().values[torch.arange(self.synthetic) * len(y) // self.synthetic]
         made = images_of(model.generator, torch.randn(self.synthetic, self.latent, generator=draw), labels)
         return {"images": (made * 255).round().byte(), "labels": labels}
 
@@ -56,15 +57,15 @@ class SDAFL(Algorithm):
 
     def phases(self) -> list[Phase]:
         """One step on both halves."""
-        return [Phase([Update(names("w"), self.both_halves)])]
+        return [Phase([Update(self.objective.updates()[0].which.below("w"), self.both_halves)])]
 
     def both_halves(self, m: Any, batch: Batch) -> Tensor:
         """The mean cross-entropy of own images and of shared ones whose labels are sure."""
         k = batch["other"] % m.told["labels"].numel()
         x, asked = m.told["images"].flatten(0, 1)[k].float() / 255, m.told["labels"].flatten()[k]
         with torch.no_grad():
-            (logits,) = self.objective.outputs(m.received.w.eval(), {"x": x})
-            sure, named = logits.softmax(dim=1).max(dim=1)
+            sure, named = self.objective.outputs(m.received.w.eval(), {"x": x})[0].softmax(dim=1).max(dim=1)
+        # where it is sure of nothing, this is FedAvg: their abstract adds images "with confident pseudo labels" alone
         pseudo = torch.where(sure >= self.confidence, named, UNSURE)
         y = torch.cat([batch["y"], asked if self.labels == "client" else pseudo])
         return self.objective.loss(m.w, {"x": torch.cat([batch["x"], x]), "y": y})

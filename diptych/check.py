@@ -23,7 +23,9 @@ def check(scale: str, data_root: str) -> None:
     specs = list(study.specs.values())
     for spec in specs:
         if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours
-            build_algorithm(spec, classes=2).model()
+            algorithm = build_algorithm(spec, classes=2)
+            algorithm.check(spec.training, [])
+            algorithm.model()
     for data in {spec.data.model_dump_json(): spec for spec in specs}.values():
         partition(data.data, data_root, data.seed)
     print(f"{len(specs)} runs can be trained")

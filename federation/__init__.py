@@ -12,6 +12,7 @@ from federation.algorithm import (
     Phase,
     Update,
     Work,
+    require,
     sq_distance,
 )
 from federation.channel import Channel, Message
@@ -49,6 +50,7 @@ __all__ = [
     "everything",
     "names",
     "nothing",
+    "require",
     "settings",
     "sq_distance",
     "train_on",

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.settings import settings
-from common.spec import OptimiserSettings
+from common.spec import OptimiserSettings, TrainingSettings
 from federation.channel import Channel, Message
 from federation.names import Names, everything
 
@@ -44,8 +45,9 @@ class Update:
     Attributes:
         which: the parameters that move; all others are constants to this step.
         loss: (client's model, batch) -> scalar. `model.received` holds what the server sent this round.
-        every: the step is taken after each `every`-th batch.
+        every: the step is taken after each `every`-th batch of a client; the count runs on from round to round.
         lr_factor: multiplies the learning rate.
+        optimiser: in the place of the run's.
         publish: (client's model, batch) -> what the client sends to the server right before it takes the step, if
             anything.
     """
@@ -54,6 +56,7 @@ class Update:
     loss: Callable[[Any, Batch], Tensor]
     every: int = 1
     lr_factor: float = 1.0
+    optimiser: OptimiserSettings | None = None
     publish: Callable[[Any, Batch], dict[str, Tensor]] | None = None
 
     def on(self, part: str) -> Update:
@@ -213,7 +216,7 @@ class Algorithm:
         """The parts of what a client holds that begin as another run has ended, each with that run's names."""
         return [self.general(model), self.personal(model)]
 
-    def check(self, rounds: Iterable[list[Tensor]]) -> None:
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
         """Asked before anything is trained.
 
         Args:
@@ -304,6 +307,16 @@ class Algorithm:
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under a client's own model."""
         return {"features": self.personal(model).encoder(x)}
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """What an algorithm's `check` says of a setting that would break it without a word.
+
+    Raises:
+        InputError: it does not hold; with this sentence.
+    """
+    if not holds:
+        raise InputError(otherwise)
 
 
 def sq_distance(model: nn.Module, reference: nn.Module) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from common.optimisers import State, step
 from federation.algorithm import CloudSettings, Objective
+from federation.functional import gradients
 from federation.names import selected
 
 
@@ -20,7 +21,8 @@ def train_on(
     draw: torch.Generator,
     epochs: int,
     styles: Tensor | None = None,
-) -> None:
+    batches: int = 0,
+) -> int:
     """Take the steps of an objective on its model, in place, over `epochs` passes in random order.
 
     Args:
@@ -28,6 +30,10 @@ def train_on(
         states: of the optimisers, one for each update; an empty list is filled.
         draw: decides the order and all else that is random.
         styles: of the images, (images,), as clients' batches have them.
+        batches: those of earlier calls, from which the count goes on for updates that are not taken on each.
+
+    Returns:
+        The batches until now.
     """
     model.train()
     updates = objective.updates()
@@ -35,11 +41,12 @@ def train_on(
     states += [State() for _ in updates[len(states) :]]
     parts = [rows for _ in range(epochs) for rows in torch.randperm(len(images), generator=draw).split(work.batch_size)]
     parts = [rows for rows in parts if len(rows) > 1]  # batch norm needs two
-    for n, rows in enumerate(parts, start=1):
+    for n, rows in enumerate(parts, start=batches + 1):
         batch = objective.draw(images[rows], labels[rows], draw)
         if styles is not None:
             batch["style"] = styles[rows]
         for update, own, state in zip(updates, leaves, states, strict=True):
             if n % update.every == 0:
-                gradients = list(torch.autograd.grad(update.loss(model, batch), own))
-                step(work.optimiser, own, gradients, state, update.lr_factor)
+                slopes = gradients(update.loss(model, batch), own)
+                step(update.optimiser or work.optimiser, own, slopes, state, update.lr_factor)
+    return batches + len(parts)

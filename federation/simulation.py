@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,12 +14,13 @@ from torch import Tensor, nn
 from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State, step
-from common.spec import TrainingSettings
+from common.spec import OptimiserSettings, TrainingSettings
 from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase, Update, Work
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
+from federation.functional import gradients
 from federation.models import copied
-from federation.names import everything, selected
+from federation.names import entries, everything, selected
 from federation.population import Population
 from federation.server import Server
 
@@ -63,7 +65,7 @@ class Simulation:
 
     Attributes:
         round: the last finished round; 0 once the prologue is over, -1 before.
-        history: one row per round, client, phase and update: the number of steps and their mean loss.
+        history: one row per round, client, phase and update that took a step: how many, and their mean loss.
         scores: rows of whoever scores the clients between rounds, kept here so that a checkpoint holds them.
         notes: rows of an algorithm whose rounds are conversations of its own.
     """
@@ -101,13 +103,15 @@ class Simulation:
         self.received_entries = {entry.name: entry for entry in selected(self.received, algorithm.shared)}
         self.constants: list[dict[str, Tensor]] = [{} for _ in data.clients]
         self.optimiser_states: dict[str, State] = {}
+        self.batches: Counter[str] = Counter()
         self.history: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
         self.notes: list[dict[str, Any]] = []
         self.converses = type(algorithm).converse is not Algorithm.converse
         self.schedule = schedule(seed, settings.rounds, len(data.clients), settings.participation)
-        algorithm.check(self._labels(round, chosen) for round, chosen in enumerate(self.schedule, 1))
+        algorithm.check(settings, (self._labels(round, chosen) for round, chosen in enumerate(self.schedule, 1)))
         self.round = -1
+        self._refuse_idle_updates()
         own = as_float(self.data.images[self.data.server]), self.data.labels[self.data.server]
         own_styles = None if styles is None else styles[self.data.server]
         work = CloudSettings(seed, settings.optimiser, settings.batch_size, own_styles)
@@ -129,10 +133,11 @@ class Simulation:
     def _empty_reference(self) -> nn.Module:
         """A model whose tensors are only what the server sends; what never travels is not there to be referred to."""
         reference = copied(self.template)
-        for entry in selected(reference, ~self.algorithm.shared):
-            if entry.is_parameter:
+        travelling = {entry.name for entry in self.shared}
+        for entry in list(entries(reference)):
+            if entry.is_parameter and entry.name not in travelling:
                 entry.owner.register_parameter(entry.leaf, None)
-            else:
+            elif entry.name not in travelling:
                 entry.owner.register_buffer(entry.leaf, None)
         for member in self.population.members:
             member.__dict__["received"] = reference  # past nn.Module's registry: it is no part of the client's model
@@ -323,11 +328,10 @@ class Simulation:
 
     def _phase(self, round: int, client: int, number: int, phase: Phase, stage: str) -> list[dict[str, Any]]:
         model, indices = self.population.members[client], self.data.share(client, round)
-        updates = [u for u in phase.updates if phase.only is everything or self._leaves(model, u, phase)]
+        updates = self._updates(phase)
         leaves = [self._leaves(model, update, phase) for update in updates]
-        if not leaves or not all(leaves):
-            raise ValueError("an update names no parameter of the model, so it would train nothing")
-        states = [self._optimiser_state(stage, client, number, u) for u in range(len(updates))]
+        place = f"{stage}/{client}/{number}"
+        states = [self._optimiser_state(f"{place}/{u}") for u in range(len(updates))]
         losses: list[list[Tensor]] = [[] for _ in updates]
         if phase.begin is not None:
             with torch.no_grad():
@@ -336,9 +340,10 @@ class Simulation:
         order = _generator(self.seed, "batches", stage, round, client, number)
         steps = self._steps(round, client, phase)
         positions = batches(len(indices), self.settings.batch_size, steps, order)
-        for n, batch in enumerate(self._batches(phase, client, indices, positions, draws), start=1):
+        for batch in self._batches(phase, client, indices, positions, draws):
+            self.batches[place] += 1
             for u, update in enumerate(updates):
-                if n % update.every == 0:
+                if self.batches[place] % update.every == 0:
                     if update.publish is not None:
                         self._publish(round, client, update.publish(model, batch))
                     losses[u].append(self._step(round, update, model, batch, leaves[u], states[u]))
@@ -349,8 +354,8 @@ class Simulation:
                 phase.end(model, self._work(round, model, phase, updates, [len(taken) for taken in losses]))
         if phase.publish is not None:
             self._publish(round, client, phase.publish(model))
-        means = [torch.stack(taken).mean().item() if taken else 0.0 for taken in losses]
-        for mean in means:
+        means = {u: torch.stack(taken).mean().item() for u, taken in enumerate(losses) if taken}
+        for mean in means.values():
             if not math.isfinite(mean):
                 raise Diverged(round, client, mean)
         return [
@@ -363,14 +368,14 @@ class Simulation:
                 "steps": len(losses[u]),
                 "loss": mean,
             }
-            for u, mean in enumerate(means)
+            for u, mean in means.items()
         ]
 
     def _work(self, round: int, model: nn.Module, phase: Phase, updates: list[Update], steps: list[int]) -> Work:
         rates: dict[str, float] = {}
         for update, taken in zip(updates, steps, strict=True):
             for entry in selected(model, update.which & phase.only):
-                rate = taken * update.lr_factor * self.settings.optimiser.lr * self._decay(round)
+                rate = taken * update.lr_factor * self._optimiser(update).lr * self._decay(round)
                 rates[entry.name] = rates.get(entry.name, 0.0) + rate
         everyone = len(self.data.clients)
         chosen = len(self.schedule[round - 1]) if 0 < round <= self.settings.rounds else everyone
@@ -404,13 +409,8 @@ class Simulation:
     ) -> Tensor:
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             loss = update.loss(model, batch)
-        try:
-            gradients = list(torch.autograd.grad(loss, leaves))
-        except RuntimeError as error:
-            if "allow_unused" not in str(error):
-                raise
-            raise InputError("network.name: it has weights that this objective and algorithm do not use") from error
-        step(self.settings.optimiser, leaves, gradients, state, update.lr_factor * self._decay(round))
+        rate = update.lr_factor * self._decay(round)
+        step(self._optimiser(update), leaves, gradients(loss, leaves), state, rate)
         return loss.detach()
 
     def _publish(self, round: int, client: int, message: dict[str, Tensor]) -> None:
@@ -426,14 +426,26 @@ class Simulation:
         """What learning rates are multiplied by in a round; the first has the full ones."""
         return self.settings.lr_decay ** max(0, round - 1)
 
+    def _updates(self, phase: Phase) -> list[Update]:
+        """Those of a phase that have something to move.
+
+        Raises:
+            ValueError: one of them has nothing, though the phase forbids nothing.
+        """
+        updates = [u for u in phase.updates if phase.only is everything or self._leaves(self.template, u, phase)]
+        if not updates or not all(self._leaves(self.template, update, phase) for update in updates):
+            raise ValueError("an update names no parameter of the model, so it would train nothing")
+        return updates
+
     @staticmethod
     def _leaves(model: nn.Module, update: Update, phase: Phase) -> list[Tensor]:
         return [entry.tensor for entry in selected(model, update.which & phase.only) if entry.is_parameter]
 
-    def _optimiser_state(self, stage: str, client: int, phase: int, update: int) -> State:
-        if self.settings.optimiser_state == "round":
-            return {}
-        return self.optimiser_states.setdefault(f"{stage}/{client}/{phase}/{update}", {})
+    def _optimiser(self, update: Update) -> OptimiserSettings:
+        return update.optimiser or self.settings.optimiser
+
+    def _optimiser_state(self, place: str) -> State:
+        return {} if self.settings.optimiser_state == "round" else self.optimiser_states.setdefault(place, {})
 
     def _steps(self, round: int, client: int, phase: Phase) -> int:
         size, batch_size = len(self.data.share(client, round)), self.settings.batch_size
@@ -442,21 +454,40 @@ class Simulation:
             epochs = self.settings.local_steps / steps_of(size, batch_size, 1)
         return steps_of(size, batch_size, epochs * phase.share)
 
-    def _count_steps(self) -> int:
+    def _work_ahead(self) -> Iterator[tuple[Phase, Counter[int]]]:
+        """All phases of the run, and how many batches each client will work on in them, all rounds together."""
         everyone = list(range(len(self.data.clients)))
-        work = [
+        for phases, rounds in (
             (self.algorithm.prologue(), [(0, everyone)]),
             (self.algorithm.phases(), list(enumerate(self.schedule, start=1))),
             (self.algorithm.epilogue(), [(self.settings.rounds + 1, everyone)]),
-        ]
+        ):
+            for phase in phases:
+                count = Counter[int]()
+                for round, clients in rounds:
+                    count.update({client: self._steps(round, client, phase) for client in clients})
+                yield phase, count
+
+    def _refuse_idle_updates(self) -> None:
+        """An update that nobody would ever take leaves its parameters as they began, and the run says nothing of it.
+
+        Raises:
+            InputError: a phase has batches, and an update that is taken after each n-th has fewer than n at any client.
+        """
+        for phase, count in self._work_ahead():
+            most = max(count.values())
+            for update in self._updates(phase) if most else []:
+                if update.every > most:
+                    first = next(e.name for e in selected(self.template, update.which & phase.only) if e.is_parameter)
+                    raise InputError(
+                        f"training: '{first}' would never be trained, since its update comes after each "
+                        f"{update.every} batches and no client has more than {most} in the whole run; "
+                        "give it more rounds or epochs, or smaller batches"
+                    )
+
+    def _count_steps(self) -> int:
         talks = sum(map(len, self.schedule)) if self.converses else 0
-        return talks + sum(
-            self._steps(round, client, phase)
-            for phases, rounds in work
-            for round, clients in rounds
-            for phase in phases
-            for client in clients
-        )
+        return talks + sum(count.total() for _, count in self._work_ahead())
 
     # ---- checkpoints
 
@@ -469,6 +500,7 @@ class Simulation:
             "eavesdroppers": [listener.state() for listener in self.eavesdroppers],
             "cloud": None if self.cloud is None else self.cloud.state(),
             "optimiser_states": self.optimiser_states,
+            "batches": dict(self.batches),
             "history": self.history,
             "scores": self.scores,
             "notes": self.notes,
@@ -482,7 +514,7 @@ class Simulation:
         self.history, self.scores, self.notes = state["history"], state["scores"], state["notes"]
         self.server.load(state["server"])
         self.population.load(state["storage"])
-        self.optimiser_states = state["optimiser_states"]
+        self.optimiser_states, self.batches = state["optimiser_states"], Counter(state["batches"])
         if self.cloud is not None:
             self.cloud.load(state["cloud"])
         for listener, kept in zip(self.eavesdroppers, state["eavesdroppers"], strict=True):

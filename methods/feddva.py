@@ -11,7 +11,7 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from common.errors import InputError
-from federation import Algorithm, Batch, Names, Phase, Update, names, settings
+from federation import Algorithm, Batch, Names, Phase, Update, names, require, settings
 from networks.feddva import Decoder, DualEncoder
 from objectives.classification import Classification
 from objectives.gaussian import Posterior, kl_divergence, kl_to_mixture, sample, standard_like
@@ -59,6 +59,7 @@ class FedDVA(Algorithm):
         model = self.objective.model()
         if not isinstance(model.encoder, DualEncoder):
             raise InputError(f"network.name: FedDVA needs 'dual-encoder', got {type(model.encoder).__name__}")
+        require(not self.objective.frozen, "objective.frozen: must be false for FedDVA, which trains its encoders")
         model.decoder = Decoder(model.encoder)
         return model
 

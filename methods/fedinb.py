@@ -18,6 +18,7 @@ from torch import Tensor
 from common.errors import InputError
 from common.keys import random_key
 from common.settings import Count, Layers, Units, settings
+from common.spec import TrainingSettings
 from federation import Algorithm, Meeting, Phase, nothing
 from objectives import Autoencoder, monotone, slices, stiefel
 from objectives.iterative import Translator
@@ -82,7 +83,7 @@ class FedINB(Algorithm):
         """No local work beside the conversation."""
         return []
 
-    def check(self, rounds: Iterable[list[Tensor]]) -> None:
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
         """Raises InputError: there are more rounds than layers; or in one of them there is one domain, a class is
         missing somewhere, or there is more of it at one than at another."""
         for number, labels in enumerate(rounds, 1):

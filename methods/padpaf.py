@@ -29,7 +29,8 @@ class PaDPaF(Algorithm):
 
     Attributes:
         reading: `paper` keeps style private. `released` is what the authors' code does: its mask of private parameters
-            never matches, so everything is averaged and overwritten; and fake labels come from the client's own.
+            never matches, so everything is averaged and overwritten.
+        fake_labels: of `all`, Unif(Y) as the paper says; or the client's `own`, as in the code.
         conditional_norm: Sec. 4.1 keeps the conditional batch norms local, the code federates them. Private are the
             maps from the style vector; those from the label are content, and must be shared if a client is to
             generate labels that it never saw.
@@ -37,6 +38,7 @@ class PaDPaF(Algorithm):
     """
 
     reading: Literal["paper", "released"] = "paper"
+    fake_labels: Literal["all", "own"] = "all"
     conditional_norm: Literal["private", "federated"] = "private"
     restyle_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     objective: Generative
@@ -55,7 +57,7 @@ class PaDPaF(Algorithm):
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """Line 24: ξ ~ q(.|i)."""
         batch = self.objective.draw(x, y, generator)
-        if self.reading == "released" and "y_fake" in batch:
+        if self.fake_labels == "own" and "y_fake" in batch:
             own = y[torch.randint(len(y), y.shape, generator=generator)]
             batch["y_fake"] = self.objective.one_hot(own)
         return batch

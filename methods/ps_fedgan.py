@@ -2,6 +2,7 @@
 the server's generators, which start from a secret that each user shares with it, take the users' steps with them."""
 
 import copy
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from attacks.eavesdropper import Attacker, Eavesdropper, knowledge_of
 from common.keys import random_key
 from common.optimisers import State
 from common.settings import Count, Units, Width
-from common.spec import OptimiserSettings
+from common.spec import OptimiserSettings, TrainingSettings
 from federation import (
     Algorithm,
     Batch,
@@ -23,6 +24,7 @@ from federation import (
     Update,
     names,
     nothing,
+    require,
     settings,
     train_on,
 )
@@ -66,10 +68,12 @@ class PSFedGAN(Algorithm):
     """Nothing is averaged."""
 
     def model(self) -> Any:
-        """Parts: generator G_u and discriminator D_u; buffers: the secret, and the number of steps taken on G_u."""
+        """Parts: generator G_u and discriminator D_u; buffers: the secret, the number of steps taken on G_u, and which
+        labels it was trained on."""
         model: Any = Model(**gan(self, self.objective))
         model.register_buffer("secret", torch.zeros((), dtype=torch.long))
         model.register_buffer("taken", torch.zeros((), dtype=torch.long))
+        model.register_buffer("asked", torch.zeros(self.objective.classes, dtype=torch.bool))
         return model
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
@@ -95,6 +99,7 @@ class PSFedGAN(Algorithm):
     def published(self, m: Any, batch: Batch) -> dict[str, Tensor]:
         """M_p: (D_u, z_t, l_t) (Sec. 2.2.1); or (G_u, D_u) (Sec. 2.2.1, the method it is compared with)."""
         m.taken += 1
+        m.asked[batch["sent_labels"]] = True
         if self.share == "once":
             return {}
         parts = tensors_of(m, "discriminator")
@@ -103,8 +108,19 @@ class PSFedGAN(Algorithm):
         return parts | {"z": batch["sent_z"], "labels": batch["sent_labels"]}
 
     def published_at_the_end(self, m: Any) -> dict[str, Tensor]:
-        """G_u, where it is sent as it is."""
-        return tensors_of(m, "generator")
+        """G_u, where it is sent as it is, and the labels that it knows."""
+        return tensors_of(m, "generator") | {"labels": m.asked.nonzero().flatten()}
+
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
+        """Refuses what the server's twins cannot follow: they take a user's steps and know nothing of its rounds."""
+        if self.share != "discriminator":
+            return
+        optimiser, one_round = training.optimiser, training.rounds == 1
+        stateless = optimiser.name == "sgd" and not optimiser.momentum
+        kept = stateless or one_round or training.optimiser_state == "persistent"
+        require(kept, "training.optimiser_state: must be 'persistent', as the state of PS-FedGAN's server is")
+        require(training.lr_decay == 1 or one_round, "training.lr_decay: must be 1, as for PS-FedGAN's server")
+        require(training.precision == "fp32", "training.precision: must be 'fp32', as that of PS-FedGAN's server")
 
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Users have no classifier; the cloud's is scored."""
@@ -175,13 +191,13 @@ class Cloud:
     def finish(self, round: int, shared: dict[str, Tensor]) -> None:
         """Line 14: train C_l on cloud data and synthetic data."""
         draw = torch.Generator().manual_seed(random_key(self.work.seed, "synthetic", round))
-        made = [self._images(twin, draw) for twin in self.twins]
+        made = [self._images(twin, draw) for twin in self.twins if twin.labels]  # of others nothing has come yet
         images, labels = (torch.cat(column) for column in zip(self.own, *made, strict=True))
         self._train(round, images, labels)
 
     def _images(self, twin: Twin, draw: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Synthetic images in [0, 1] and their labels, evenly over those of the user; over all, if it sends none."""
-        known = torch.tensor(sorted(twin.labels) or list(range(self.algorithm.objective.classes)))
+        """Synthetic images in [0, 1] and their labels, evenly over those of the user."""
+        known = torch.tensor(sorted(twin.labels))
         count = self.algorithm.synthetic
         labels = known.repeat(-(-count // len(known)))[:count]
         return images_of(twin.generator, torch.randn(count, self.algorithm.latent, generator=draw), labels), labels

@@ -61,8 +61,8 @@ def generator_loss(m: Any, z: Tensor, labels: Tensor, dropped: Masks) -> Tensor:
     return F.softplus(-m.discriminator(m.generator(z, labels), labels, dropped)).mean()
 
 
-def alone(shape: Shape, rate: float, epochs: float) -> Phase:
-    """Training a GAN that nobody follows, learning rates multiplied by `rate`: a step on D, one on G with its noise."""
+def alone(shape: Shape, optimiser: OptimiserSettings, epochs: float) -> Phase:
+    """Training a GAN that nobody follows, with an optimiser of its own: a step on D, one on G with its noise."""
 
     def draw(x: Tensor, y: Tensor, generator: torch.Generator) -> dict[str, Any]:
         return drawn(x, y, shape, generator) | {"dropped": masks(shape.width, shape.dropout, len(x), generator)}
@@ -71,7 +71,8 @@ def alone(shape: Shape, rate: float, epochs: float) -> Phase:
         return generator_loss(m, batch["z"], batch["labels"], batch["dropped"])
 
     losses = {"discriminator": discriminator_loss, "generator": on_generator}
-    return Phase([Update(names(part), loss, lr_factor=rate) for part, loss in losses.items()], epochs=epochs, draw=draw)
+    updates = [Update(names(part), loss, optimiser=optimiser) for part, loss in losses.items()]
+    return Phase(updates, epochs=epochs, draw=draw)
 
 
 def tensors_of(m: Any, part: str) -> dict[str, Tensor]:
@@ -133,9 +134,10 @@ class Twin:
                     shapes = f"{tuple(tensor.shape)}, and here it is {tuple(own.shape)}"
                     raise InputError(f"the published {name} is {shapes}: both sides need the same architecture")
                 own.data = tensor.clone()
+        if "labels" in message:
+            self.labels |= set(message["labels"].tolist())
         if "z" in message:
             self.taken += 1
-            self.labels |= set(message["labels"].tolist())
             self.losses[round].append(self.follow(message["z"], message["labels"]))
 
     def follow(self, z: Tensor, labels: Tensor) -> float:

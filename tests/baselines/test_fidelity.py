@@ -1,7 +1,10 @@
 """Every baseline against an answer by hand: two rounds, three local steps, three tensors, unequal clients."""
 
+import copy
+
 import numpy as np
 import pytest
+import torch
 
 from baselines.apfl import APFL
 from baselines.centralized import Centralized
@@ -11,6 +14,8 @@ from baselines.fedavg_ft import FedAvgFT
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
+from tests.digits import objective
+from tests.digits import simulate as simulate_digits
 from tests.quadratic import (
     CURVATURE,
     LR,
@@ -193,12 +198,65 @@ def check_apfl_as_fedstyle_reads_it(kind: type = APFL) -> None:
     Comparison(simulate(kind(objective=Quadratic(), alpha=alpha, reading="fedstyle"))).clients(personal)
 
 
+def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():
+    """In FedStyle's reading (its Personalization: h of the local model); where weights are mixed, of their mixture."""
+    x = torch.rand(4, 3, 8, 8)
+    made = {"objective": objective("simclr"), "alpha": 0.3}
+    (trained, *_) = simulate_digits(APFL(**made, reading="fedstyle"), rounds=1, local_steps=2).population.members
+    w, v = (part.eval().encoder(x) for part in (trained.w, trained.v))
+
+    def personal(**settings):
+        return APFL(**made, **settings).personalised(trained, x)["features"]
+
+    assert torch.equal(personal(reading="fedstyle"), v)
+    assert torch.equal(personal(reading="fedstyle", features="local"), v)
+    torch.testing.assert_close(personal(reading="fedstyle", features="mixture"), 0.3 * w + 0.7 * v)
+    mixed = copy.deepcopy(trained.v)
+    with torch.no_grad():
+        for p, q in zip(mixed.parameters(), trained.w.parameters(), strict=True):
+            p.copy_(0.3 * p + 0.7 * q)
+    for features in ("local", "mixture"):
+        torch.testing.assert_close(personal(features=features), mixed.encoder(x))
+
+
 def check_fine_tuning(kind: type = FedAvgFT) -> None:
     """All clients, from the final average, for two more epochs."""
     server, _ = fedavg_by_hand()
     found = Comparison(simulate(kind(objective=Quadratic(), fine_tuning_epochs=2)))
     found.server(server)
     found.clients([{n: descend(server[n], c[n], CURVATURE[n], 2) for n in SHAPES} for c in C])
+
+
+def check_sampled_sizes(kind: type = FedAvg) -> None:
+    """Two of three clients in each round, weighted by their own numbers of images."""
+    simulation = simulate(kind(objective=Quadratic()), rounds=4, participation=0.67)
+    assert any(chosen != [0, 1] for chosen in simulation.schedule)
+    server: Tensors = {}
+    for name in SHAPES:
+        w = START[name]
+        for chosen in simulation.schedule:
+            ends = [descend(w, C[k][name], CURVATURE[name], STEPS) for k in chosen]
+            w = np.average(ends, axis=0, weights=[SIZES[k] for k in chosen])
+        server[name] = w
+    Comparison(simulation).server(server)
+
+
+def check_fresh_momentum(kind: type = FedAvg) -> None:
+    """Heavy-ball steps b <- 0.5 b + g; b is 0 again at the start of each round."""
+    server: Tensors = {}
+    for name in SHAPES:
+        w_global = START[name]
+        for _ in range(ROUNDS):
+            ends = []
+            for c in C:
+                w, b = w_global, 0.0
+                for _ in range(STEPS):
+                    b = 0.5 * b + CURVATURE[name] * (w - c[name])
+                    w = w - LR * b
+                ends.append(w)
+            w_global = average(ends)
+        server[name] = w_global
+    Comparison(simulate(kind(objective=Quadratic()), momentum=0.5, optimiser_state="round")).server(server)
 
 
 def check_persistent_momentum(kind: type = Ditto) -> None:
@@ -226,6 +284,8 @@ def check_persistent_momentum(kind: type = Ditto) -> None:
 
 
 CHECKS = [
+    check_sampled_sizes,
+    check_fresh_momentum,
     check_persistent_momentum,
     check_fedavg,
     check_uniform,

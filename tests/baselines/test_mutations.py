@@ -26,7 +26,8 @@ ALGORITHM_BUGS = {
         "baselines.ditto", "Ditto", "else m.received.w", "else m.w", fidelity.check_ditto),
     "reference trained along": (
         "baselines.ditto", "Ditto", 'update.on("v").plus(self.proximal_term)',
-        'Update(names("v", "w"), update.on("v").plus(self.proximal_term).loss)',
+        'Update(names("v", "w"), lambda m, batch: update.loss(m.v, batch) + self.mu / 2 * sum('
+        '(p - q).square().sum() for p, q in zip(m.v.parameters(), m.w.parameters(), strict=True)))',
         fidelity.check_ditto_as_fedstyle_reads_it),
     "personal model averaged": (
         "baselines.ditto", "Ditto", 'shared = names("w")', 'shared = names("w", "v")', fidelity.check_ditto),
@@ -72,6 +73,13 @@ ENGINE_BUGS = {
     "weighted by batches": (
         SIMULATION, "Simulation", "len(self.data.share(client, round)) for client in chosen", "1 for client in chosen",
         "tests.quadratic", fidelity.check_fedavg),
+    "weighted by the sizes of the first clients, not of the sampled ones": (
+        SIMULATION, "Simulation", "len(self.data.share(client, round)) for client in chosen",
+        "len(self.data.share(client, round)) for client in range(len(chosen))",
+        "tests.quadratic", fidelity.check_sampled_sizes),
+    "optimiser state that is never made anew": (
+        SIMULATION, "Simulation", '{} if self.settings.optimiser_state == "round" else self', "self",
+        "tests.quadratic", fidelity.check_fresh_momentum),
     "broadcast not installed": (
         SIMULATION, "Simulation", "self.population.install(clients,", "(lambda *_: None)(clients,",
         "tests.quadratic", fidelity.check_fedavg),

@@ -6,6 +6,7 @@ import torch
 
 from baselines.fedavg import FedAvg
 from baselines.scaffold import Scaffold
+from common.spec import OptimiserSettings, ServerSettings
 from tests.digits import objective, same
 from tests.digits import simulate as simulate_digits
 from tests.mutation import mutated
@@ -39,8 +40,8 @@ def by_hand(rounds: int, schedule: list[list[int]]) -> tuple[Tensors, list[Tenso
     return server, clients
 
 
-def check_scaffold(kind: type = Scaffold, participation: float = 1.0) -> None:
-    simulation = simulate(kind(objective=Quadratic()), rounds=4, weighting="uniform", participation=participation)
+def check_scaffold(kind: type = Scaffold, **settings) -> None:
+    simulation = simulate(kind(objective=Quadratic()), rounds=4, **{"weighting": "uniform", **settings})
     server, clients = by_hand(4, simulation.schedule)
     found = Comparison(simulation)
     found.server(server)
@@ -94,7 +95,11 @@ def test_one_client_is_sgd():
 def test_controls_have_no_buffers_and_every_tensor_of_a_game_its_own_rate():
     """The generator of a GAN takes fewer steps than the discriminators: its control is the mean over its own."""
     simulation = simulate_digits(
-        Scaffold(objective=objective("gan", discriminator_steps=2)), rounds=1, local_epochs=0.5, batch_size=16
+        Scaffold(objective=objective("gan", discriminator_steps=2)),
+        rounds=1,
+        local_epochs=0.5,
+        optimiser=OptimiserSettings(lr=0.05),
+        server=ServerSettings(weighting="uniform"),
     )
     buffers = {name for name, _ in simulation.template.named_buffers()}
     assert buffers

@@ -1,5 +1,7 @@
 """SDA-FL-like: what is told, which labels count, the loss by hand."""
 
+import copy
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -7,6 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from baselines.sda_fl import SDAFL
+from common.spec import OptimiserSettings
+from diptych.study import load_study
 from federation import Simulation
 from federation.channel import Message
 from networks import Conv3
@@ -85,6 +89,66 @@ def test_where_nothing_is_sure_only_own_images_count():
     torch.testing.assert_close(
         algorithm.both_halves(model, batch), F.cross_entropy(_logits(model.w, both)[:2], batch["y"])
     )
+
+
+@pytest.mark.parametrize(
+    ("owned", "asked"),
+    [({0: 3000, 1: 3000}, {0: 2000, 1: 2000}), ({4: 9, 7: 3}, {4: 3000, 7: 1000}), ({2: 5}, {2: 4000})],
+)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_client_asks_for_its_labels_in_the_proportions_in_which_it_has_them(owned, asked, shuffled):
+    algorithm = _made(synthetic=4000)
+    y = torch.cat([torch.full((n,), label) for label, n in owned.items()])
+    y = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(0))] if shuffled else y
+    told = algorithm.told(algorithm.model(), torch.rand(len(y), *[1] * 3), y, torch.Generator().manual_seed(1))
+    assert Counter(told["labels"].tolist()) == asked
+    assert len(told["images"]) == 4000
+
+
+def test_the_gan_is_trained_with_an_optimiser_of_its_own():
+    """Whatever the classifier's optimiser is: the prologue's losses, stepped with torch's Adam."""
+    adam = {"lr": 1e-3, "betas": (0.5, 0.999)}
+    algorithm = _made(gan_optimiser=OptimiserSettings(name="adam", **adam), gan_epochs=0.2)
+    simulation = Simulation(algorithm, data(), training(rounds=1, optimiser=OptimiserSettings(lr=0.3, momentum=0.5)), 7)
+    model, batches = copy.deepcopy(simulation.population.members[0]), []
+    drawn = simulation._batches
+
+    def remembered(phase, client, *others):
+        for batch in drawn(phase, client, *others):
+            batches.extend([batch] if client == 0 else [])
+            yield batch
+
+    simulation._batches = remembered
+    simulation._train(0, [0], algorithm.prologue(), "prologue")
+    assert len(batches) > 1
+    optimisers = {
+        part: torch.optim.Adam(getattr(model, part).parameters(), **adam) for part in ("discriminator", "generator")
+    }
+    for batch in batches:
+        for optimiser, update in zip(optimisers.values(), algorithm.prologue()[0].updates, strict=True):
+            optimiser.zero_grad()
+            update.loss(model, batch).backward()
+            optimiser.step()
+        model.zero_grad()
+    for part in optimisers:
+        ours, theirs = getattr(simulation.population.members[0], part), getattr(model, part)
+        for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("scale", ["digits", "reference-psfedgan", "paper"])
+def test_the_gan_is_stepped_as_ps_fedgans_is(scale):
+    """In the tables where the two stand beside each other."""
+    found: dict[str, set[str]] = {}
+    for spec in load_study(scale).specs.values():
+        if spec.run.startswith("psfedgan/"):
+            if spec.algorithm["name"] == "sda-fl":
+                own = OptimiserSettings(**spec.algorithm["gan_optimiser"])
+                found.setdefault("sda-fl", set()).add(own.model_dump_json())
+            elif spec.algorithm["name"] == "ps-fedgan":
+                found.setdefault("ps-fedgan", set()).add(spec.training.optimiser.model_dump_json())
+    assert found["sda-fl"] == found["ps-fedgan"]
+    assert scale == "digits" or found["sda-fl"] == {_made().gan_optimiser.model_dump_json()}, "the default, too"
 
 
 def test_images_are_told_once_as_bytes_with_labels_that_the_client_has():

@@ -74,6 +74,23 @@ def test_wrong_training_is_caught(right, wrong):
         check_steps(mutant)
 
 
+def test_the_servers_batches_are_counted_over_rounds():
+    """Two in each round, and the generator's step after the third of them."""
+    made = FedAvgServer(objective=objective("gan"))
+    images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
+    server = made.cloud([], images, labels, CloudSettings(0, SGD, 2))
+    moved = []
+    for round in (1, 2, 3):
+        before = {name: t.clone() for name, t in server.model.state_dict().items()}
+        if round == 3:  # another one goes on from here
+            kept, server = server.state(), made.cloud([], images, labels, CloudSettings(0, SGD, 2))
+            server.load(kept)
+        shared = {name: t.clone() for name, t in before.items()}
+        server.finish(round, shared)
+        moved.append(not torch.equal(shared["generator.start.weight"], before["generator.start.weight"]))
+    assert moved == [False, True, True]
+
+
 def _data() -> ClientData:
     return client_data(dealt(2, server_share=0.1), "")
 

@@ -47,6 +47,11 @@ STARTS = {"feddirt": {"theta": torch.eye(32)[:, :2].repeat(6, 1, 10, 1, 1)}}
 EVERYBODYS = {"clients_per_style": 2, "server_share": 0.1}
 DATA = {"fedinb": {"clients_per_style": 1, "per_class": 8, "server_share": 0.0}}
 """How images are dealt, and what is otherwise for those that need as many images of each class at each client."""
+TRAINING = {
+    "scaffold": {"server": {"weighting": "uniform"}},
+    "ps-fedgan": {"optimiser_state": "persistent"},
+}
+"""Of the algorithms that would otherwise break without a word; see test_settings."""
 NEED_LABELS = ("naivemix", "fedmix", "sda-fl")
 """Baselines that work on labels, and so with classification alone."""
 
@@ -76,7 +81,14 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
         network=NETWORKS.get(name) or NETWORKS.get(objective, {"name": "conv3", "width": 4}),
         objective={"name": objective, **settings.get(objective, {})},
         algorithm={"name": name, **SETTINGS.get(name, {})},
-        training={"rounds": 2, "local_epochs": 0.5, "batch_size": 16, "optimiser": {"lr": 0.05}, **training},
+        training={
+            "rounds": 2,
+            "local_epochs": 0.5,
+            "batch_size": 16,
+            "optimiser": {"lr": 0.05},
+            **TRAINING.get(name, {}),
+            **training,
+        },
         samples={"images": 40, "probed": 60},
     )
 

@@ -169,7 +169,6 @@ OUT_OF_PLACE: list[tuple[str, Any, list[str]]] = [
     ("data.unseen", ["mnist", "svhn", "usps"], ["data.unseen", "must leave a style"]),
     ("network", "conv3", ["network", "dictionary", "'conv3'"]),
     ("network", {"name": "conv3", "channels": 1}, ["network.channels", "follows from the rest"]),
-    ("network", {"name": "dual-encoder"}, ["network.name", "weights that this objective and algorithm do not use"]),
     ("algorithm", {"name": "../fedavg"}, ["algorithm.name", "'../fedavg'", "fedavg"]),
     ("algorithm", {"name": "server-only"}, ["data.server_share", "the server has no image"]),
 ]

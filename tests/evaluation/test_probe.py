@@ -222,6 +222,27 @@ def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
     assert ("personalization", "wax", "frozen-generator", "", "") in cells
 
 
+def test_a_frozen_generator_is_the_clients_own(tmp_path):
+    """Style features say the class, and of the four generators that of client 2 alone lets them through."""
+    run, identity = _write_run(tmp_path / "run", stylised=True), torch.eye(WIDTH)
+    nothing = torch.zeros(WIDTH, WIDTH)
+    through = {
+        "0.weight": torch.cat([torch.cat([nothing, sign * identity], dim=1) for sign in (1, -1)]),
+        "0.bias": torch.zeros(2 * WIDTH),
+        "2.weight": torch.cat([identity, -identity], dim=1),  # relu(h) - relu(-h) = h
+        "2.bias": torch.zeros(WIDTH),
+    }
+    tensors = {
+        f"clients/generator.{name}": torch.stack([tensor * (k == 2) for k in range(4)])
+        for name, tensor in through.items()
+    }
+    save_file(tensors, run.path / "model.safetensors")
+    cells = _cells(run)
+    key = "personalization", "frozen-generator", ""
+    found = [cells[key[0], style, *key[1:], client] for style, client in (("ink", "client-0"), ("wax", "client-2"))]
+    assert found[0] < 0.5 < 0.9 < found[1], "content features say nothing at either"
+
+
 def test_a_program_without_personal_or_untrained_models(tmp_path):
     run = _write_run(tmp_path / "run", personal=False)
     kept = {key: a for key, a in run.features.items() if not key.startswith("initial/")}

@@ -12,10 +12,11 @@ from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
+from common.errors import InputError
 from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.training import client_data
-from federation import Diverged, Phase, Simulation, names
+from federation import Diverged, Phase, Simulation, Work, names
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
 from federation.names import selected
@@ -133,6 +134,94 @@ def test_every_batch_says_which_styles_its_images_show(pooled):
     assert all("style" not in batch for batch in seen(dataclasses.replace(numbered, styles=None)))
 
 
+# ---- rates
+
+
+def test_what_a_client_has_done_is_told_with_the_rates_of_its_steps():
+    """Also of an update with an optimiser of its own: four steps at 0.3, and half of them at twice the run's 0.05."""
+    told: list[Work] = []
+
+    class Watched(FedAvg):
+        def phases(self):
+            (both,) = super().updates()
+            body = dataclasses.replace(both, which=names("encoder"), optimiser=OptimiserSettings(lr=0.3))
+            head = dataclasses.replace(both, which=names("head"), lr_factor=2.0, every=2)
+            return [Phase([body, head], end=lambda model, work: told.append(work))]
+
+    simulate(Watched(objective=objective("classification")), rounds=2, local_steps=4, lr_decay=0.5)
+    assert len(told) == 6
+    for work, decay in zip((told[0], told[-1]), (1, 0.5), strict=True):
+        assert work.rates["encoder.layers.0.weight"] == pytest.approx(4 * 0.3 * decay)
+        assert work.rates["head.weight"] == pytest.approx(2 * 2 * 0.05 * decay)
+
+
+# ---- updates that are not taken on each batch
+
+
+def _taken(simulation: Simulation, update: int = 1) -> dict[int, list[tuple[int, int]]]:
+    """For each client, the rounds in which it took an update, and how often."""
+    rows = [row for row in simulation.history if row["update"] == update and row["phase"] == 0]
+    clients = {row["client"] for row in simulation.history}
+    return {k: [(row["round"], row["steps"]) for row in rows if row["client"] == k] for k in clients}
+
+
+def test_every_third_batch_is_counted_over_rounds():
+    """Batches 1 and 2, 3 and 4, 5 and 6: the generator's steps come after the third and after the sixth."""
+    simulation = simulate(FedAvg(objective=objective("gan")), rounds=3, local_steps=2, buffers="local")
+    assert _taken(simulation) == {k: [(2, 1), (3, 1)] for k in range(3)}
+    assert all(row["steps"] for row in simulation.history), "no step, no loss"
+
+
+def test_every_third_batch_is_counted_by_each_client():
+    simulation = simulate(
+        FedAvg(objective=objective("gan")), rounds=6, local_steps=2, participation=0.34, buffers="local"
+    )
+    rounds = {k: [n for n, chosen in enumerate(simulation.schedule, 1) if k in chosen] for k in range(3)}
+    assert sorted(map(len, rounds.values())) != [2, 2, 2], "the clients differ"
+    expected = {k: [(n, 1) for visit, n in enumerate(own) if visit in (1, 2, 4, 5)] for k, own in rounds.items()}
+    assert _taken(simulation) == {k: steps for k, steps in expected.items() if rounds[k]}
+
+
+def test_every_third_batch_is_counted_in_each_phase_by_itself():
+    """PaDPaF's Ditto: two batches for w, two for v, in each round."""
+    simulation = simulate(Ditto(objective=objective("gan"), reading="padpaf"), rounds=3, local_steps=4, buffers="local")
+    steps = [(row["round"], row["phase"]) for row in simulation.history if row["update"] == 1 and row["client"] == 0]
+    assert steps == [(2, 0), (2, 1), (3, 0), (3, 1)]
+
+
+def test_the_count_goes_on_after_a_stop(tmp_path):
+    made, options = FedAvg(objective=objective("gan")), training(rounds=3, local_steps=2, buffers="local")
+    whole, stopped, resumed = (Simulation(made, data(), options, 7) for _ in range(3))
+
+    def stop(simulation: Simulation) -> None:
+        if simulation.round == 1:
+            save(tmp_path / "checkpoint.pt", simulation, "key")
+            raise InterruptedError
+
+    whole.run()
+    with pytest.raises(InterruptedError):
+        stopped.run(stop)
+    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
+    resumed.run()
+    assert same(resumed.population.storage, whole.population.storage)
+    assert resumed.history == whole.history
+
+
+@pytest.mark.parametrize("made", [FedAvg, partial(Ditto, reading="padpaf")])
+def test_a_run_that_never_takes_an_update_is_refused_before_it_begins(made):
+    """Two batches in all, and the generator would be stepped after the third."""
+    algorithm = made(objective=objective("gan"))
+    steps = 4 if isinstance(algorithm, Ditto) else 2
+    with pytest.raises(InputError, match=r"generator.* would never be trained.* each 3 batches .* more than 2 in"):
+        Simulation(algorithm, data(), training(rounds=1, local_steps=steps), 7)
+    Simulation(algorithm, data(), training(rounds=2, local_steps=steps), 7)
+
+
+def test_what_is_switched_off_is_not_refused():
+    simulation = simulate(FedStyle(objective=objective("simclr"), style_epochs=0))
+    assert {row["stage"] for row in simulation.history} == {"round"}
+
+
 # ---- randomness
 
 
@@ -174,6 +263,14 @@ def test_schedule():
     assert schedule(0, 1, 30, 0.1) == schedule(0, 2, 30, 0.1)[:1]
     assert [len(c) for c in schedule(0, 1, 3, 0.1)] == [1]
     assert [len(c) for c in schedule(0, 1, 20, 0.15)] == [3]  # 0.15 * 20 is a hair below 3 in floating point
+
+
+@pytest.mark.parametrize(
+    ("clients", "share", "sampled"), [(15, 0.5, 7), (3, 0.5, 1), (7, 0.4, 2), (9, 0.999, 8), (9, 1.0, 9)]
+)
+def test_a_share_of_the_clients_is_rounded_down(clients, share, sampled):
+    """The integer part of alpha N, as FedStyle has it."""
+    assert {len(chosen) for chosen in schedule(0, 5, clients, share)} == {sampled}
 
 
 def test_batches_pass_over_everything_before_anything_comes_again():

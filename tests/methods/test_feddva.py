@@ -17,6 +17,7 @@ from diptych.dual import Codes, _line
 from diptych.scoring import scores
 from federation import ClientData, Simulation
 from federation.checkpoint import resume, save
+from federation.functional import gradients
 from methods.feddva import SLACK, FedDVA
 from networks import Conv3, DualEncoder
 from objectives import OBJECTIVES
@@ -427,6 +428,22 @@ def test_a_client_without_images_is_refused():
     everyone = data()
     with pytest.raises(InputError, match="data: client 1 of 2 has no training images"):
         ClientData(everyone.images, everyone.labels, (everyone.clients[0], torch.zeros(0, dtype=torch.long)))
+
+
+@pytest.mark.parametrize("kind", [FedAvg, Ditto])
+def test_dual_encoders_are_tuned_with_a_head_and_keep_the_variances_that_it_does_not_see(kind):
+    """As with torch's optimisers, which leave alone what has no gradient."""
+    simulation = _run(kind(objective=_objective()), rounds=1)
+    start = dict(simulation.template.named_parameters())
+    moved = {name for name, was in start.items() if (simulation.population.storage[name] != was).any()}
+    assert moved == {name for name in start if "log_variance" not in name}
+
+
+def test_a_step_that_could_move_nothing_is_still_an_error():
+    x, y = (torch.ones(3, requires_grad=True) for _ in range(2))
+    assert [g.tolist() for g in gradients((2 * x).sum(), [x, y])] == [[2, 2, 2], [0, 0, 0]]
+    with pytest.raises(ValueError, match="depends on none of the parameters"):
+        gradients((2 * x).sum(), [y])
 
 
 @pytest.mark.parametrize("settings", [{"xi": -1.0}, {"alpha": -0.1}, {"reading": "code"}, {"head": "none"}])

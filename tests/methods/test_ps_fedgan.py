@@ -1,5 +1,6 @@
 """PS-FedGAN: twins that stay identical, what is published, what breaks them."""
 
+import copy
 from functools import partial
 
 import pytest
@@ -10,11 +11,12 @@ from common.errors import InputError
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.channel import Message
+from methods.full_gan import FullGAN
 from methods.ps_fedgan import PSFedGAN
 from networks import Conv3
 from networks.cgan import Discriminator, Generator
 from objectives import OBJECTIVES
-from tests.digits import data, training
+from tests.digits import data, same, training
 from tests.mutation import mutated
 
 ADAM = OptimiserSettings(name="adam", lr=2e-4, betas=(0.5, 0.999))
@@ -33,10 +35,24 @@ def _data() -> ClientData:
     return ClientData(everyone.images, everyone.labels, tuple(i[5:] for i in everyone.clients), server=own)
 
 
+OWNED = ({0, 1}, {2, 3, 4}, {5, 6, 7, 8, 9})
+
+
+def _few_labels() -> ClientData:
+    """Three users, none of whom has a label of another's (Sec. 4.2)."""
+    everyone = _data()
+    own = [
+        torch.tensor([n for n in i.tolist() if int(everyone.labels[n]) in has])
+        for i, has in zip(everyone.clients, OWNED, strict=True)
+    ]
+    return ClientData(everyone.images, everyone.labels, tuple(own), server=everyone.server)
+
+
 def _simulation(algorithm=None, rounds: int = 2, **settings) -> Simulation:
     given = {"optimiser": ADAM, "optimiser_state": "persistent", "local_epochs": 0.5}
     options = {key: settings.pop(key) for key in ("workers", "listeners") if key in settings}
-    return Simulation(algorithm or _algorithm(), _data(), training(rounds=rounds, **given, **settings), 7, **options)
+    dealt = settings.pop("dealt", None) or _data()
+    return Simulation(algorithm or _algorithm(), dealt, training(rounds=rounds, **given, **settings), 7, **options)
 
 
 def check_twins(kind=PSFedGAN, **settings) -> None:
@@ -94,8 +110,8 @@ def test_what_crosses(share):
         names
         == {
             "discriminator": {"discriminator", "z", "labels"},
-            "all": {"discriminator", "generator"},
-            "once": {"generator"},
+            "all": {"discriminator", "generator", "labels"},
+            "once": {"generator", "labels"},
         }[share]
     )
     assert not any(name.split(".")[-1] in ("secret", "taken") for message in heard for name in message.tensors)
@@ -104,13 +120,82 @@ def test_what_crosses(share):
 
 def test_published_labels_are_those_that_the_user_has():
     heard: list[Message] = []
-    everyone = _data()
-    few = tuple(i[everyone.labels[i] < 3] for i in everyone.clients)
-    given = {"optimiser": ADAM, "optimiser_state": "persistent", "batch_size": 8}
-    few_labels = ClientData(everyone.images, everyone.labels, few, server=everyone.server)
-    simulation = Simulation(_algorithm(), few_labels, training(rounds=1, **given), 7, listeners=[heard.append])
+    _simulation(dealt=_few_labels(), batch_size=8, rounds=1, listeners=[heard.append]).run()
+    for user, owned in enumerate(OWNED):
+        sent = [message.tensors["published.labels"] for message in heard if message.clients == (user,)]
+        assert set(torch.cat(sent).flatten().tolist()) == owned
+
+
+# ---- the cloud
+
+
+def check_asked_labels(share: str = "discriminator") -> None:
+    """Images of each user are asked for with its own labels, and with all of them."""
+    simulation = _simulation(_algorithm(share=share), dealt=_few_labels(), batch_size=8)
     simulation.run()
-    assert {int(x) for message in heard for x in message.tensors["published.labels"].flatten()} == {0, 1, 2}
+    for twin, owned in zip(simulation.cloud.twins, OWNED, strict=True):
+        images, labels = simulation.cloud._images(twin, torch.Generator().manual_seed(0))
+        assert set(labels.tolist()) == owned
+        assert len(images) == len(labels) == 20
+
+
+@pytest.mark.parametrize("share", ["discriminator", "all", "once"])
+def test_the_cloud_asks_for_no_label_that_a_user_lacks(share):
+    check_asked_labels(share)
+
+
+def test_a_user_of_whom_nothing_has_come_is_not_asked():
+    simulation = _simulation(dealt=_few_labels(), batch_size=8, rounds=1, participation=0.34)
+    seen: list[torch.Tensor] = []
+    simulation.cloud._train = lambda round, images, labels: seen.append(labels[15:])
+    simulation.run()
+    (chosen,) = simulation.schedule[0]
+    assert [set(labels.tolist()) for labels in seen] == [OWNED[chosen]]
+
+
+def check_what_the_classifier_sees() -> None:
+    """The server's own images, and as many of each user as are asked for, which differ."""
+    simulation, dealt = _simulation(), _data()
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    simulation.cloud._train = lambda round, images, labels: seen.append((images, labels))
+    simulation.run()
+    for images, labels in seen:
+        assert len(images) == len(labels) == 15 + 3 * 20
+        assert torch.equal(images[:15], dealt.images[dealt.server].float() / 255)
+        assert torch.equal(labels[:15], dealt.labels[dealt.server])
+        assert len({image.sum().item() for image in images[15:]}) > 50, "images of noise of their own"
+
+
+def test_the_classifier_is_trained_on_the_servers_images_and_on_every_users():
+    check_what_the_classifier_sees()
+
+
+CLOUD_BUGS = {
+    "labels that a user lacks": ("torch.tensor(sorted(twin.labels))", "torch.arange(10)", check_asked_labels),
+    "the classifier trained without the server's images": (
+        "zip(self.own, *made, strict=True)", "zip(*made, strict=True)", check_what_the_classifier_sees),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", CLOUD_BUGS)
+def test_a_wrong_cloud_is_caught(bug):
+    right, wrong, check = CLOUD_BUGS[bug]
+    with mutated("methods.ps_fedgan", "Cloud", right, wrong), pytest.raises(AssertionError):
+        check()
+
+
+@pytest.mark.parametrize("share", ["all", "once"])
+def test_full_sharing_has_the_classifier_of_ps_fedgan_for_the_same_secret(share):
+    """Its users tell as much of their labels, and its generators are the same to the bit."""
+    ours, theirs = (
+        _simulation(algorithm, dealt=_few_labels(), batch_size=8)
+        for algorithm in (_algorithm(), _algorithm(FullGAN, share=share))
+    )
+    start = copy.deepcopy(ours.cloud.classifier.state_dict())
+    ours.run()
+    theirs.run()
+    assert same(ours.cloud.classifier.state_dict(), theirs.cloud.classifier.state_dict())
+    assert not same(ours.cloud.classifier.state_dict(), start)
 
 
 def test_threads_and_a_stop_change_nothing():

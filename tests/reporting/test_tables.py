@@ -251,7 +251,9 @@ def test_rows_and_columns_come_in_the_papers_order():
 
 
 def test_a_table_that_nothing_is_printed_or_measured_of_is_empty(tmp_path):
-    layout = Layout(paper="fedstyle", table="nowhere", title="", blocks=[], rows=["method"], columns=["style"], where={})
+    layout = Layout(
+        paper="fedstyle", table="nowhere", title="", blocks=[], rows=["method"], columns=["style"], where={}
+    )
     cells = cells_of(layout, _as_if_measured("table1"), lambda _: None)
     assert cells.empty
     write_table(layout, cells, "about", tmp_path / "nowhere.md")

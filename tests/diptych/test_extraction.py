@@ -1,0 +1,86 @@
+"""Features: whose model they are of, and with which batch-norm statistics."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from baselines.fedavg import FedAvg
+from diptych.extraction import features
+from federation import Simulation
+from federation.data import as_float
+from tests.digits import dealt, objective, simulate
+from tests.mutation import mutated
+
+MODULE = "diptych.extraction"
+
+
+def _trained(**settings) -> Simulation:
+    return simulate(FedAvg(objective=objective("simclr")), local_steps=4, participation=0.67, **settings)
+
+
+def _of(model: torch.nn.Module, images: torch.Tensor) -> np.ndarray:
+    with torch.no_grad():
+        return copy.deepcopy(model).eval().encoder(as_float(images)).numpy()
+
+
+def check_personal(extract=features) -> None:
+    """A client's own are those of its model as its last local training left it, whatever has been averaged since."""
+    simulation, split = _trained(rounds=3), dealt()
+    found = extract(simulation, split)
+    for k, own in enumerate(simulation.population.members):
+        x = split.images[split.clients[k]]
+        np.testing.assert_allclose(found[f"client/{k}/train/features"], _of(own, x), atol=1e-5)
+        assert np.abs(_of(own, x) - _of(simulation.synchronised(k), x)).max() > 1e-2, "the broadcast model is another"
+
+
+def check_statistics(extract=features) -> None:
+    """The shared model's batch norms have the server's statistics where they travel; where they stay with the clients,
+    those of the training images of all."""
+    for buffers in ("shared", "local"):
+        simulation, split = _trained(rounds=2, buffers=buffers), dealt()
+        model = simulation.shared_model()
+        norms = [m for m in model.encoder.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+        if buffers == "local":
+            x = as_float(split.images[split.all_train])
+            for norm in norms:
+                norm.reset_running_stats()
+                norm.momentum = None  # the plain mean over batches
+            with torch.no_grad():
+                for part in x.split(256):
+                    model.train().encoder(part)
+        first = {name: t for name, t in model.state_dict().items() if name.endswith("running_mean")}
+        assert any(t.abs().max() > 0 for t in first.values()), "not the initial ones"
+        for style, name in enumerate(split.styles):
+            expected = _of(model, split.images[split.test[style]])
+            np.testing.assert_allclose(extract(simulation, split)[f"shared/{name}/test/features"], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("check", [check_personal, check_statistics])
+def test_features(check):
+    check()
+
+
+BUGS = {
+    "personal features from the broadcast model": (
+        "features", "simulation.population.members[client], dealt", "simulation.synchronised(client), dealt",
+        check_personal),
+    "personal features of the first client": (
+        "features", "simulation.population.members[client], dealt", "simulation.population.members[0], dealt",
+        check_personal),
+    "statistics that nobody has sent": (
+        "_shared_model", "model if travelled else with_statistics(model, extract, images)", "model", check_statistics),
+    "statistics estimated though they were sent": (
+        "_shared_model", "model if travelled else with_statistics", "with_statistics", check_statistics),
+    "statistics of other images": (
+        "_shared_model", "with_statistics(model, extract, images)", "with_statistics(model, extract, images[:64])",
+        check_statistics),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_features_of_a_wrong_model_are_caught(bug):
+    name, right, wrong, check = BUGS[bug]
+    with mutated(MODULE, name, right, wrong) as mutant, pytest.raises(AssertionError):
+        check(mutant if name == "features" else features)
