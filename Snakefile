@@ -9,10 +9,14 @@ Everything lands in results/<scale>. Each rule calls one `diptych` command, whic
 """
 
 from common.codehash import code_hash
+from diptych import hooks
 from diptych.workflow import Workflow
 
 flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
+
+
+hooks.introduce(workflow)
 
 
 envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving them reruns nothing
@@ -24,9 +28,21 @@ wildcard_constraints:
     method="[^/]+",
     variant="[^/]+",
     seed="[0-9]+",
-    figure="|".join(flow.figure_names()),
+    figure="[^/.]+",
     source="[^/]+",
     ending="csv|npz",
+
+
+onstart:
+    hooks.before(workflow, flow.scale, results)
+
+
+onsuccess:
+    hooks.after(workflow, results)
+
+
+onerror:
+    hooks.after(workflow, results)
 
 
 localrules: tables, figures, claims, all
@@ -56,7 +72,7 @@ rule source:
     log: f"{results}/logs/sources/{{source}}.log"
     params: name=lambda wildcards: wildcards.source.replace("--", "/")
     message: "get source {params.name} ready"
-    shell: "diptych source '{params.name}' --out {output} 2>&1 | tee {log}"
+    shell: "diptych source '{params.name}' --out {output} > {log} 2>&1"
 
 
 # ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; this is what they build on
@@ -66,13 +82,12 @@ rule train:
     input: flow.inputs
     output: **run("_")
     log: log("_")
-    params: run="", scale="", spec="", code=""
+    params: run="", scale="", folder="", spec="", code=""
     threads: 1
     resources: gpu=min(1, flow.gpus)
     message: "train {params.run}"
     shell:
-        "(diptych spec {params.run} --scale {params.scale} > {output.spec} &&"
-        " diptych train {output.spec} --threads {threads}) 2>&1 | tee {log}"
+        "diptych train {params.run} --scale {params.scale} --out {params.folder} --threads {threads} > {log} 2>&1"
 
 
 for rules_of_a_method in sorted(Path(workflow.basedir).glob("[bm]*s/*.smk")):
@@ -89,7 +104,7 @@ rule judge:
     params: **flow.judge()
     message: "train the judge of {wildcards.condition}"
     shell:
-        "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} 2>&1 | tee {log}"
+        "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} > {log} 2>&1"
 
 
 # ---- records: what is measured on the runs
@@ -101,12 +116,12 @@ rule evaluate:
     log: f"{results}/logs/evaluate/{{paper}}/{{method}}.log"
     params:
         runs=flow.folders,
-        settings=lambda wildcards: flow.study.papers[wildcards.paper].evaluation,
+        settings=lambda wildcards: flow.paper(wildcards).evaluation,
         judges=f"{results}/judges",
         code=code_hash("diptych.measurement"),
     message: "evaluate the runs of {wildcards.method}"
     shell:
-        "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} 2>&1 | tee {log}"
+        "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} > {log} 2>&1"
 
 
 rule simpson:
@@ -114,7 +129,7 @@ rule simpson:
     log: f"{results}/logs/evaluate/padpaf/simpson.log"
     params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf")
     message: "Simpson's paradox"
-    shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} 2>&1 | tee {log}"
+    shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} > {log} 2>&1"
 
 
 ruleorder: simpson > evaluate
@@ -126,7 +141,7 @@ rule records:
     log: f"{results}/logs/records.log"
     params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells()
     message: "put all records together"
-    shell: "diptych records {input} --scale {params.scale} --out {output} 2>&1 | tee {log}"
+    shell: "diptych records {input} --scale {params.scale} --out {output} > {log} 2>&1"
 
 
 # ---- tables, claims, figures: from records alone
@@ -138,30 +153,31 @@ rule table:
     log: f"{results}/logs/tables/{{paper}}-{{table}}.log"
     params:
         scale=flow.scale,
-        layout=lambda w: flow.study.papers[w.paper].tables[w.table].model_dump(),
+        layout=flow.layout,
+        without=flow.left_out,
         code=code_hash("reporting.tables"),
     message: "lay out {wildcards.table} of {wildcards.paper}"
     shell:
         "diptych table {wildcards.paper}-{wildcards.table} --scale {params.scale} --records {input}"
-        " --out {output.md} 2>&1 | tee {log}"
+        " --out {output.md} --without {params.without} > {log} 2>&1"
 
 
 rule claim:
     input: f"{results}/records.csv"
     output: multiext(f"{results}/claims/{{paper}}", md=".md", csv=".csv")
     log: f"{results}/logs/claims/{{paper}}.log"
-    params: scale=flow.scale, code=code_hash("reporting.claims")
+    params: scale=flow.scale, title=lambda wildcards: flow.paper(wildcards).title, code=code_hash("reporting.claims")
     message: "say which claims of {wildcards.paper} hold"
-    shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} 2>&1 | tee {log}"
+    shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} > {log} 2>&1"
 
 
 rule extract:
     input: lambda wildcards: flow.finished(flow.figure_folders(wildcards))
     output: f"{results}/figures/data/{{figure}}.{{kind}}.{{ending}}"
     log: f"{results}/logs/figures/{{figure}}.{{kind}}.{{ending}}.log"
-    params: runs=flow.figure_folders, code=code_hash("evaluation")
+    params: runs=flow.figure_folders, code=code_hash("evaluation.extracts")
     message: "extract what {wildcards.figure} is drawn from"
-    shell: "diptych extract {wildcards.kind} {params.runs} --out {output} 2>&1 | tee {log}"
+    shell: "diptych extract {wildcards.kind} {params.runs} --out {output} > {log} 2>&1"
 
 
 rule figure:
@@ -170,7 +186,7 @@ rule figure:
     log: f"{results}/logs/figures/{{figure}}.log"
     params: scale=flow.scale, code=code_hash("reporting.figures")
     message: "draw {wildcards.figure}"
-    shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} 2>&1 | tee {log}"
+    shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"
 
 
 for figure in flow.figure_names():  # a short target for each, such as fedstyle_figure5

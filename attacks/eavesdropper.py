@@ -6,10 +6,11 @@ import re
 from typing import Any, Literal
 
 import torch
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
 from common.errors import InputError
-from common.settings import settings
+from common.settings import STRICT
 from federation import Message
 from networks.cgan import Generator
 from objectives.cgan import Twin
@@ -17,8 +18,7 @@ from objectives.cgan import Twin
 Kind = Literal["a1", "a2", "independent", "missed-step", "missed-round", "fresh", "architecture"]
 
 
-@settings
-class Attacker:
+class Attacker(BaseModel):
     """What an attacker knows, and what it does not.
 
     Attributes:
@@ -30,6 +30,8 @@ class Attacker:
         r: the factor, a number or `1-1e-15`; taken as a 64-bit float and multiplied as such.
         masks: whether it knows what the discriminator drops in each step.
     """
+
+    model_config = STRICT | ConfigDict(frozen=True)
 
     name: Kind
     r: str = "1"

@@ -1,6 +1,5 @@
 """APFL: Deng et al. 2020, Adaptive personalized federated learning (with a fixed mixture, as FedStyle runs it)."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -8,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from federation import Algorithm, Batch, Update, call_with, names, require, settings, twins
+from federation import Algorithm, Batch, Update, call_with, copied, names, require, settings, twins
 
 
 @settings
@@ -65,7 +64,7 @@ class APFL(Algorithm):
 
     def personal(self, model: Any) -> Any:
         """v; with the mixture's weights in place of its own, where weights are mixed."""
-        mixed = copy.deepcopy(model.v)
+        mixed = copied(model.v)
         if self.reading == "canonical":
             mixed.load_state_dict(self.mixture(model), strict=False)
         return mixed

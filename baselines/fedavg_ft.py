@@ -2,9 +2,8 @@
 
 from typing import ClassVar
 
-from pydantic import PositiveFloat
-
 from baselines.fedavg import FedAvg
+from common.settings import Epochs
 from federation import Phase, settings
 
 
@@ -18,7 +17,7 @@ class FedAvgFT(FedAvg):
         fine_tuning_epochs: passes over the client's data.
     """
 
-    fine_tuning_epochs: PositiveFloat = 1.0
+    fine_tuning_epochs: Epochs = 1.0
 
     keeps_own: ClassVar[bool] = True
 

@@ -4,12 +4,12 @@ import copy
 from typing import Any
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State
+from common.settings import Count
 from federation import Algorithm, CloudSettings, settings, train_on
 
 
@@ -21,7 +21,7 @@ class FedAvgServer(Algorithm):
         server_epochs: passes over them.
     """
 
-    server_epochs: PositiveInt = 1
+    server_epochs: Count = 1
 
     def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Finisher":
         """Refuses a server without images."""

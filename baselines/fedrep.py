@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from pydantic import PositiveFloat
-
+from common.settings import Epochs
 from federation import Algorithm, Phase, names, settings
 
 BODY = names("encoder")
@@ -22,7 +21,7 @@ class FedRep(Algorithm):
             slip.
     """
 
-    body_epochs: PositiveFloat = 1.0
+    body_epochs: Epochs = 1.0
     reading: Literal["canonical", "fedstyle"] = "canonical"
 
     shared = BODY

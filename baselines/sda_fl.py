@@ -3,9 +3,10 @@
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 
+from common.settings import Count, Epochs, Units, Width
 from common.spec import OptimiserSettings
 from federation import Algorithm, Batch, Phase, Update, names, settings
 from objectives.cgan import alone, gan, images_of
@@ -25,12 +26,12 @@ class SDAFL(Algorithm):
         confidence: how sure the global model must be of a label (`pseudo`); `client` takes those that were asked for.
     """
 
-    latent: PositiveInt = 100
-    width: PositiveInt = 256
+    latent: Units = 100
+    width: Width = 256
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    gan_epochs: PositiveFloat = 50.0
+    gan_epochs: Epochs = 50.0
     gan_optimiser: OptimiserSettings = OptimiserSettings(name="adam", lr=2e-4, betas=(0.5, 0.999))
-    synthetic: PositiveInt = 4000
+    synthetic: Count = 4000
     confidence: Annotated[float, Field(ge=0, le=1)] = 0.95
     labels: Literal["pseudo", "client"] = "pseudo"
     objective: Classification

@@ -11,10 +11,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@cache
 def module_file(module: str) -> Path | None:
     """The project's file behind a dotted module name; None for a module of another distribution."""
     stem = ROOT.joinpath(*module.split("."))
     return next((f for f in (stem.with_suffix(".py"), stem / "__init__.py") if f.is_file()), None)
+
+
+def parsed(module: str) -> ast.Module:
+    """The syntax tree of a module of this project."""
+    file = module_file(module)
+    assert file is not None, module
+    return ast.parse(file.read_bytes())
 
 
 def _parents(module: str) -> list[str]:
@@ -23,23 +31,22 @@ def _parents(module: str) -> list[str]:
 
 
 @cache
-def _parsed(module: str) -> ast.Module:
-    file = module_file(module)
-    assert file is not None
-    return ast.parse(file.read_bytes())
+def _read(module: str) -> tuple[frozenset[str], str]:
+    """The project modules that `module` imports, with the packages they are in, and the hash of its code.
 
-
-@cache
-def _imported(module: str) -> frozenset[str]:
-    """Project modules that `module` imports, with the packages they are in. Imports here are absolute."""
+    Imports here are absolute.
+    """
     found: set[str] = set()
-    for node in ast.walk(_parsed(module)):
+    tree = parsed(module)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found.update(name for alias in node.names for name in _parents(alias.name))
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.update(_parents(node.module))
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(name for name in found if module_file(name))
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return frozenset(filter(module_file, found)), hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
 def reachable(*modules: str) -> list[str]:
@@ -49,21 +56,8 @@ def reachable(*modules: str) -> list[str]:
         module = todo.pop()
         if module not in seen and module_file(module):
             seen.add(module)
-            todo.extend(_imported(module))
+            todo.extend(_read(module)[0])
     return sorted(seen)
-
-
-def _without_docstrings(tree: ast.AST) -> str:
-    tree = ast.parse(ast.unparse(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body[0] = ast.Pass()
-    return ast.dump(tree)
-
-
-@cache
-def _module_hash(module: str) -> str:
-    return hashlib.sha256(_without_docstrings(_parsed(module)).encode()).hexdigest()
 
 
 @cache
@@ -76,5 +70,5 @@ def code_hash(*modules: str) -> str:
     missing = [module for module in modules if module_file(module) is None]
     if missing:
         raise FileNotFoundError(f"no such module in this project: {', '.join(missing)}")
-    lines = (f"{module} {_module_hash(module)}" for module in reachable(*modules))
+    lines = (f"{module} {_read(module)[1]}" for module in reachable(*modules))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]

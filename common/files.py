@@ -1,11 +1,17 @@
 """Files appear whole or not at all."""
 
+import errno
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from common.errors import InputError
+
+ROOM = 2**20
+"""Bytes without which a disk counts as full."""
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -13,21 +19,76 @@ def written(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it is moved onto `path` if the block succeeds, and removed if not.
 
     Raises:
-        InputError: the folder cannot be made or written.
+        InputError: the folder cannot be made or written, or the disk is full.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with _said_of(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
     try:
-        yield part
-        os.replace(part, path)
+        with _said_of(path):
+            yield part
+            os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    """What the operating system has against writing `path`, in a sentence.
+
+    Writers in C++ and Rust raise errors of their own on a full disk ("unexpected pos"), which do not say so.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({_reason(error)})") from error
+    except Exception as error:
+        if (full := _no_room(path.parent)) is None:
+            raise
+        raise InputError(f"{path}: cannot be written ({_reason(full)})") from error
+
+
+def _reason(error: OSError) -> str:
+    return f"the disk is full: {error.strerror}" if error.errno in _FULL else str(error.strerror or error)
+
+
+def _no_room(folder: Path) -> OSError | None:
+    """Why nothing more can be written to a folder; None if it can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(ROOM))
+    except OSError as error:
+        return error
+    return None
+
+
+def check_writable(file: Path) -> None:
+    """Find out before the work that its result cannot be written. A folder that is missing is not made.
+
+    Raises:
+        InputError: there is a folder in the file's place, its folder cannot be made or written, or the disk is full.
+    """
+    if file.is_dir():
+        raise InputError(f"{file}: cannot be written, it is a folder")
+    folder = next(parent for parent in file.absolute().parents if parent.exists())
+    if error := _no_room(folder):
+        raise InputError(f"{file}: cannot be written ({_reason(error)})")
 
 
 def data_root() -> str:
     """The folder of real data sets: $DIPTYCH_DATA, or ./data."""
     return os.environ.get("DIPTYCH_DATA") or "data"
+
+
+def data_folder(where: str, named: str) -> str:
+    """A data root that a user has named.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    if not Path(named).expanduser().is_dir():
+        raise InputError(f"{where}: there is no folder '{named}'; make it, or leave this out for ./data")
+    return named

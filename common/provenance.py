@@ -30,6 +30,7 @@ def code_version() -> dict[str, Any]:
     return {"commit": commit, "dirty": bool(_git("status", "--porcelain", "--untracked-files=no"))}
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)

@@ -5,13 +5,17 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
-from zipfile import BadZipFile
+from typing import Any, Literal, cast
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt
+from safetensors import SafetensorError, safe_open
 
+from common import run_arrays, run_tables
 from common.errors import InputError
 from common.files import written
+from common.run_arrays import Arrays
+from common.settings import STRICT, checked
 from common.spec import Spec, read_spec
 
 FILES = (
@@ -25,9 +29,33 @@ FILES = (
 )
 
 
+class _Played(BaseModel):
+    """The source that plays a style."""
+
+    model_config = STRICT
+    name: str
+    sha256: str
+    images: PositiveInt
+    classes: PositiveInt
+
+
+class _Provenance(BaseModel):
+    """What is read of provenance.json; more may be in it."""
+
+    model_config = STRICT | ConfigDict(extra="allow")
+    status: Literal["ok", "diverged"]
+    sources: dict[str, _Played] = {}
+    spec: str = ""
+    packages: dict[str, str] = {}
+    wall_s: NonNegativeFloat = 0.0
+    peak_memory_mb: NonNegativeFloat = 0.0
+    bytes_up: NonNegativeInt = 0
+    bytes_down: NonNegativeInt = 0
+
+
 @dataclass(frozen=True)
 class RunFolder:
-    """Reads and writes the files of one run.
+    """Reads and writes the files of one run. What is read is checked, once; docs/run-folder.md says for what.
 
     Attributes:
         path: the folder.
@@ -41,8 +69,20 @@ class RunFolder:
         """The same folder with its condition's judge, `<judges>/<paper>/<condition>.safetensors`."""
         if judges is None:
             return self
-        paper, condition = self.spec.run.split("/")[:2]
-        return RunFolder(self.path, judges / paper / f"{condition}.safetensors")
+        paper, _, rest = self.spec.run.partition("/")
+        return RunFolder(self.path, judges / paper / f"{rest.partition('/')[0]}.safetensors")
+
+    def check(self) -> None:
+        """Whether the files fit each other and nothing is missing; arrays and weights are checked when they are read.
+
+        Raises:
+            InputError: the folder is incomplete, or a file is not what it must be.
+        """
+        if odd := set(self.snapshots) - set(self.spec.snapshots):
+            raise InputError(f"{self.path}/after-{min(odd)}.npz: is none of the snapshots that spec.yaml asks for")
+        if self.provenance["status"] == "ok":
+            for name, rows in self._tables.items():
+                run_tables.check(self.path / name, rows, self.spec, self.provenance)
 
     @cached_property
     def spec(self) -> Spec:
@@ -54,44 +94,71 @@ class RunFolder:
         """What happened: `status` (ok or diverged), code, versions, hardware, time, memory, bytes, sources."""
         file = self.path / "provenance.json"
         try:
-            return json.loads(file.read_text())
-        except (OSError, ValueError) as error:
+            content = json.loads(file.read_text())
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
+        if not isinstance(content, dict):
+            raise InputError(f"{file}: must hold keys and values, got {type(content).__name__}")
+        given = checked(_Provenance, str(file), content).model_dump(exclude_unset=True)
+        if odd := given.get("sources", {}).keys() - self.spec.data.styles.keys():
+            raise InputError(f"{file}: sources: '{min(odd)}' is none of the styles of spec.yaml")
+        if given.get("spec") not in (None, self.spec.digest):
+            raise InputError(f"{file}: spec.yaml has changed since the training ({given['spec']}); train the run again")
+        return {"sources": {}} | given
 
     @cached_property
-    def features(self) -> dict[str, np.ndarray]:
+    def features(self) -> Arrays:
         """The arrays that evaluations need; empty if the run diverged."""
         return self._arrays("features.npz")
 
     @cached_property
-    def samples(self) -> dict[str, np.ndarray]:
+    def samples(self) -> Arrays:
         """Images that a generative model made, and real ones; empty if there are none."""
-        return self._arrays("samples.npz") if (self.path / "samples.npz").exists() else {}
+        file = self.path / "samples.npz"
+        return self._arrays(file.name) if file.exists() else Arrays(file, {})
 
     @property
     def snapshots(self) -> list[int]:
         """The rounds, in order, after which arrays were kept besides those of the end."""
-        return sorted(int(file.stem.removeprefix("after-")) for file in self.path.glob("after-*.npz"))
+        names = [file.stem.removeprefix("after-") for file in self.path.glob("after-*.npz")]
+        if odd := [name for name in names if not name.isdecimal()]:
+            raise InputError(f"{self.path}/after-{odd[0]}.npz: must be named after a round, such as after-10.npz")
+        return sorted(map(int, names))
 
-    def after(self, round: int) -> dict[str, np.ndarray]:
+    def after(self, round: int) -> Arrays:
         """Features and samples as they were after a round."""
         return self._arrays(f"after-{round}.npz")
 
-    def _arrays(self, name: str) -> dict[str, np.ndarray]:
-        file = self.path / name
-        try:
-            with np.load(file) as arrays:
-                return {key: arrays[key] for key in arrays.files}
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
+    def _arrays(self, name: str) -> Arrays:
+        classes = {source["classes"] for source in self.provenance["sources"].values()}
+        return run_arrays.read(self.path / name, self.spec.data, max(classes, default=None))
 
-    def table(self, name: str) -> list[dict[str, str]]:
-        """The rows of one of the CSV files; none if the run has left no such file."""
-        file = self.path / name
-        if not file.exists():
-            return []
-        with open(file, newline="") as lines:
-            return list(csv.DictReader(lines))
+    def weights(self, *prefixes: str) -> Arrays:
+        """The tensors of model.safetensors whose names start with one of these.
+
+        Raises:
+            InputError: the file is missing or damaged, or a number is not finite.
+        """
+        file = self.path / "model.safetensors"
+        try:
+            with safe_open(file, framework="np") as model:
+                names = [name for name in model.keys() if name.startswith(prefixes)]  # noqa: SIM118
+                tensors = Arrays(file, {name: model.get_tensor(name) for name in names})
+        except (OSError, SafetensorError, TypeError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
+        for name, tensor in tensors.items():
+            if not np.isfinite(tensor).all():
+                raise InputError(f"{file}: {name}: has numbers that are not finite")
+        return tensors
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """The rows of one of the CSV files, with numbers as such; none if the run has left no such file."""
+        return self._tables.get(name, [])
+
+    @cached_property
+    def _tables(self) -> dict[str, list[dict[str, Any]]]:
+        files = (self.path / name for name in run_tables.ROWS)
+        return {file.name: run_tables.read(file) for file in files if file.exists()}
 
     def write_table(self, name: str, rows: list[dict[str, Any]], columns: list[str]) -> None:
         """Write rows as a CSV file."""

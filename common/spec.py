@@ -6,22 +6,50 @@ Importing this loads no torch, so that a workflow can be checked before anything
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
-from common.errors import InputError
-from common.settings import checked
+from common.errors import InputError, choose, quoted
+from common.records import IDENTITY
+from common.settings import STRICT, Count, Epochs, checked
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times as fast, where there is one
 Share = Annotated[float, Field(ge=0, lt=1)]
+Betas = Annotated[tuple[Share, Share], Field(strict=False)]  # of a list, as YAML has it
 Named = dict[str, Any]
 """A name from a registry, and the settings that it takes."""
+StyleName = Annotated[str, Field(pattern=r"^[^/]+$")]
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool | float):  # which Python takes for equal to 1 and 3
+        raise ValueError("must be a whole number")
+    return value
+
+
+def _below_runs(name: str) -> str:
+    """The name of a run, which is that of a folder below all others' and nowhere else."""
+    if name and {"", ".", ".."} & set(name.split("/")):
+        raise ValueError("must be names with single slashes between them, such as <paper>/<condition>/<method>/...")
+    return name
+
+
+RunName = Annotated[str, AfterValidator(_below_runs)]
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = STRICT | ConfigDict(frozen=True)
 
 
 class DataSettings(_Settings):
@@ -59,9 +87,9 @@ class DataSettings(_Settings):
     """
 
     dataset: str
-    styles: Annotated[dict[str, str], Field(min_length=1)]
+    styles: Annotated[dict[StyleName, str], Field(min_length=1)]
     image_size: Annotated[int, Field(ge=8, le=512)] = 32
-    channels: Literal[1, 3] = 3
+    channels: Annotated[Literal[1, 3], BeforeValidator(_whole)] = 3
     clients_per_style: PositiveInt = 1
     deal: Named = {"name": "iid"}
     pool: Literal["own", "together"] = "own"
@@ -69,11 +97,11 @@ class DataSettings(_Settings):
     classes_per_client: Annotated[float, Field(gt=0, le=1)] = 1.0
     attributes: dict[str, list[str]] = {}
     marks: dict[str, str] = {}
-    rotations: dict[str, FiniteFloat] = {}
+    rotations: dict[str, Annotated[float, Field(ge=-360, le=360)]] = {}
     per_class: PositiveInt | None = None
     drawn_in: PositiveInt = 1
     unseen: list[str] = []
-    label_shift: dict[str, int] = {}
+    label_shift: dict[str, Annotated[int, Field(ge=-1_000_000, le=1_000_000)]] = {}
     test_images: Literal["all", "dealt"] = "all"
     server_share: Share = 0.0
     at_most: PositiveInt | None = None
@@ -90,6 +118,11 @@ class DataSettings(_Settings):
         """The styles that clients have."""
         return tuple(style for style in self.styles if style not in self.unseen)
 
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.seen) * self.clients_per_style
+
 
 class OptimiserSettings(_Settings):
     """The clients' optimiser: SGD with momentum, or Adam."""
@@ -97,7 +130,7 @@ class OptimiserSettings(_Settings):
     name: Literal["sgd", "adam"] = "sgd"
     lr: PositiveFloat = 0.1
     momentum: Share = 0.0
-    betas: tuple[Share, Share] = (0.9, 0.999)
+    betas: Betas = (0.9, 0.999)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
 
@@ -113,14 +146,14 @@ class ServerSettings(_Settings):
     weighting: Literal["uniform", "size"] = "size"
     optimiser: Literal["mean", "adam"] = "mean"
     lr: PositiveFloat = 1e-2
-    betas: tuple[Share, Share] = (0.9, 0.99)
+    betas: Betas = (0.9, 0.99)
 
 
 class TrainingSettings(_Settings):
     """How much is trained, and how.
 
     Attributes:
-        rounds: communication rounds.
+        rounds: communication rounds, 100,000 at most.
         local_epochs: passes over a client's data per round; may be fractional.
         local_steps: mini-batches per round, in the place of `local_epochs`; null for these. Each round shuffles anew.
         participation: the share of clients sampled in each round, rounded down, at least one.
@@ -131,10 +164,10 @@ class TrainingSettings(_Settings):
         channels_last: memory layout of images and convolution kernels.
     """
 
-    rounds: PositiveInt
-    local_epochs: PositiveFloat = 1.0
-    local_steps: PositiveInt | None = None
-    batch_size: Annotated[int, Field(ge=2)] = 64
+    rounds: Annotated[int, Field(gt=0, le=100_000)]
+    local_epochs: Epochs = 1.0
+    local_steps: Count | None = None
+    batch_size: Annotated[int, Field(ge=2, le=1_000_000)] = 64
     participation: Annotated[float, Field(gt=0, le=1)] = 1.0
     optimiser: OptimiserSettings = OptimiserSettings()
     optimiser_state: Literal["round", "persistent"] = "round"
@@ -154,9 +187,9 @@ class SampleSettings(_Settings):
         probed: images of each kind whose features are kept for probes.
     """
 
-    images: PositiveInt = 7520
-    batch: Annotated[int, Field(ge=2)] = 32
-    probed: PositiveInt = 10000
+    images: Count = 7520
+    batch: Annotated[int, Field(ge=2, le=1_000_000)] = 32
+    probed: Count = 10000
 
 
 class InversionSettings(_Settings):
@@ -166,7 +199,7 @@ class InversionSettings(_Settings):
         iterations: of L-BFGS, at most.
     """
 
-    iterations: PositiveInt = 300
+    iterations: Count = 300
 
 
 class Spec(_Settings):
@@ -178,7 +211,8 @@ class Spec(_Settings):
         network: the encoder and its settings. objective, algorithm: likewise.
         start: the run whose shared tensors the objective's model starts from, or, if it shared nothing, whose clients'
             tensors each client's model starts from; empty for a new start.
-        snapshots: rounds after which the run is evaluated as well; 0 is the state before the first.
+        seed: below 2^32.
+        snapshots: rounds after which the run is evaluated as well, each once; 0 is the state before the first.
         score_every: after every so many rounds, and the last, clients are scored on their test images; 0 for never.
         features: whether features of all images are kept, for linear probes.
         samples: what is taken from a generative model.
@@ -186,21 +220,32 @@ class Spec(_Settings):
             the client has.
     """
 
-    run: str
+    run: Annotated[RunName, Field(min_length=1)]
     scale: str
-    seed: NonNegativeInt
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
     labels: dict[str, str] = {}
     data: DataSettings
     network: Named
     objective: Named
     algorithm: Named
     training: TrainingSettings
-    start: str = ""
+    start: RunName = ""
     snapshots: list[NonNegativeInt] = []
     score_every: NonNegativeInt = 0
     features: bool = True
     samples: SampleSettings = SampleSettings()
     inversion: InversionSettings | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for label in self.labels:
+            choose("labels", label, IDENTITY)
+        last, snapshots = self.training.rounds, self.snapshots
+        if snapshots and (max(snapshots) > last or len(set(snapshots)) < len(snapshots)):
+            raise InputError(f"snapshots: must be different rounds up to training.rounds, {last}, got {snapshots}")
+        if self.start == self.run:
+            raise InputError(f"start: '{self.run}' cannot start from itself")
+        return self
 
     @property
     def digest(self) -> str:
@@ -213,17 +258,35 @@ class Spec(_Settings):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, width=120)
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # ten times as fast in C
+    """Refuses keys that are given twice, of which the last would win, and keys that YAML takes for a number."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping of a node."""
+        seen = set()
+        for key, _ in node.value:
+            where = f"line {key.start_mark.line + 1}"
+            if key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                raise InputError(f"{where}: the key {quoted(key.value)} is no text; put it in quotes")
+            if key.value in seen:
+                raise InputError(f"{where}: the key {quoted(key.value)} is there twice")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
     Raises:
-        InputError: the file is missing, is not YAML, or holds something other than a mapping.
+        InputError: the file is missing, is not YAML, holds something other than a mapping, or a key twice.
     """
     try:
         content = yaml.load(path.read_text(), _Loader)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # the latter of a date or a number that is none
         raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: must hold keys and values, got {type(content).__name__}")

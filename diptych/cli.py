@@ -1,12 +1,18 @@
 """The command line. Everything the Snakefile does can be done by hand with it."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.errors import InputError
-from common.files import data_root
+from common.files import check_writable, data_folder, data_root
+from diptych.forkserver import delegated
+
+if TYPE_CHECKING:
+    from common.spec import Spec
 
 DESCRIPTION = """\
 Federated learning of content and style: train a run, evaluate it, and put its numbers beside the published ones.
@@ -19,19 +25,49 @@ scale's runs; each of its steps is one of these commands:
   diptych evaluate my-run --out records.csv                                    measure it
   diptych list                                                                 what else there is
 """
+THREADS = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; wrong input ends in one sentence on stderr and exit status 2."""
+    """Run one command; wrong input ends in one sentence on stderr and exit status 2.
+
+    Args:
+        arguments: of the command; those of the process if None, whose command a workflow's fork server may do.
+    """
+    if arguments is None and (status := delegated(sys.argv[1:])) is not None:
+        return status
     options = _parser().parse_args(arguments)
     try:
-        return options.command(options) or 0
+        _check(options)
+        status = options.command(options) or 0
+        sys.stdout.flush()
+        return status
     except InputError as error:
         print(f"diptych: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"diptych: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _check(options: argparse.Namespace) -> None:
+    """What can be said of options before anything is loaded: wrong ones cost no minutes."""
+    given = vars(options)
+    for key in ("out", "points") if options.command is not _train else ():
+        files = given.get(key) or []
+        for file in files if isinstance(files, list) else [files]:
+            check_writable(file)
+    if options.command in (_table, _claims) and options.out.suffix != ".md":
+        raise InputError(f"--out: must end in .md, got {options.out}")
+    if "data" in given:
+        options.data = data_root() if options.data is None else data_folder("--data", options.data)
+    if not 1 <= given.get("threads", 1) <= THREADS:
+        raise InputError(f"--threads: must be at least 1 and at most {THREADS}, got {options.threads}")
+    if not 0 <= given.get("checkpoint_every", 0) < math.inf:
+        raise InputError(f"--checkpoint-every: must be a number of seconds, got {options.checkpoint_every}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("run", help="a name from `diptych runs`")
     _scale(p)
 
-    p = command("check", _check, "build every run of a scale without training it, and load its data")
+    p = command("check", _check_scale, "build every run of a scale without training it, and load its data")
     _scale(p)
     _data(p)
 
@@ -65,8 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", type=Path, help="where to write its size and digest (CSV)")
 
     p = command("train", _train, "train a run; it goes on from its checkpoint if it was stopped")
-    p.add_argument("spec", type=Path, help="the run's specification, a YAML file")
+    p.add_argument("spec", help="the run's specification, a YAML file; or its name, if --scale is given")
     p.add_argument("--out", type=Path, help="the run's folder (default: where the specification is)")
+    p.add_argument("--scale", help="a name from config/scales, which asks for the run")
     _data(p)
     p.add_argument(
         "--threads", type=int, default=1, help="clients trained side by side; any number gives the same weights"
@@ -106,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("name", help="such as fedstyle-table1; see `diptych list tables`")
     p.add_argument("--records", type=Path, required=True)
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv and .tex goes beside it")
+    p.add_argument("--without", nargs="*", default=[], metavar="DATASET", help="whose images are not here")
     _scale(p)
 
     p = command("claims", _claims, "say which claims of a paper the records support")
@@ -127,9 +165,7 @@ def _scale(parser: argparse.ArgumentParser) -> None:
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", default=data_root(), metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)"
-    )
+    parser.add_argument("--data", metavar="FOLDER", help="the data root (default: $DIPTYCH_DATA or ./data)")
 
 
 # The commands import what they need themselves, so that `--help` and those without torch stay fast.
@@ -148,14 +184,18 @@ def _runs(options: argparse.Namespace) -> None:
 
 
 def _spec(options: argparse.Namespace) -> None:
+    print(_of_scale(options.run, options.scale).to_yaml(), end="")
+
+
+def _of_scale(run: str, scale: str) -> "Spec":
     from common.errors import choose
     from diptych.study import load_study
 
-    specs = load_study(options.scale).specs
-    print(specs[choose("run", options.run, specs)].to_yaml(), end="")
+    specs = load_study(scale).specs
+    return specs[choose("run", run, specs, f"diptych runs --scale {scale}")]
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_scale(options: argparse.Namespace) -> None:
     from diptych.check import check
 
     check(options.scale, options.data)
@@ -176,13 +216,15 @@ def _train(options: argparse.Namespace) -> None:
     from common.spec import read_spec
     from diptych.process import choose_device, use_threads
 
-    spec = read_spec(options.spec)
+    if options.scale and not options.out:
+        raise InputError("--out: the folder of the run is needed, since its specification is in no file")
+    spec = _of_scale(options.spec, options.scale) if options.scale else read_spec(Path(options.spec))
     use_threads(1 if options.threads > 1 else options.threads)
     from diptych.training import train
 
     train(
         spec,
-        options.out or options.spec.parent,
+        options.out or Path(options.spec).parent,
         options.data,
         workers=options.threads,
         device=choose_device(options.device),
@@ -203,16 +245,14 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace) -> None:
-    from common.errors import choose
     from diptych.process import use_threads
     from diptych.study import JudgeSettings, load_study
 
-    study = load_study(options.scale)
-    spec = study.specs[choose("run", options.run, study.specs)]
+    spec = _of_scale(options.run, options.scale)
     use_threads(options.threads)
     from diptych.judging import train_judge
 
-    settings = study.papers[spec.labels["paper"]].judge or JudgeSettings()
+    settings = load_study(options.scale).papers[spec.labels["paper"]].judge or JudgeSettings()
     accuracy = train_judge(spec, settings, options.data, options.out)
     print(", ".join(f"{question} accuracy {value:.3f}" for question, value in accuracy.items()))
 
@@ -230,9 +270,11 @@ def _simpson(options: argparse.Namespace) -> None:
 
 def _extract(options: argparse.Namespace) -> None:
     from common.run_folder import RunFolder, write_arrays, write_csv
-    from evaluation import EXTRACTS, IMAGES
+    from evaluation.extracts import EXTRACTS, IMAGES
 
     runs = [RunFolder(folder) for folder in options.runs]
+    for run in runs:
+        run.check()
     if options.kind in IMAGES:
         write_arrays(options.out, {key: x for run in runs for key, x in IMAGES[options.kind](run).items()})
         return
@@ -254,7 +296,7 @@ def _table(options: argparse.Namespace) -> None:
     from reporting.records import read_records
     from reporting.tables import Layout, cells_of, write_table
 
-    study = load_study(options.scale)
+    study = load_study(options.scale).without(options.without)
     layouts = {f"{paper}-{table}": (paper, table) for paper, config in study.papers.items() for table in config.tables}
     paper, table = layouts[choose("table", options.name, layouts)]
     layout = Layout(paper=paper, table=table, **study.papers[paper].tables[table].model_dump())
@@ -276,13 +318,17 @@ def _claims(options: argparse.Namespace) -> None:
 
 
 def _figure(options: argparse.Namespace) -> None:
+    from common.arrays import read_arrays
     from common.errors import choose
     from diptych.study import load_study
     from reporting.figures import FIGURES, write_figure
-    from reporting.records import read_arrays, read_csv, read_records
+    from reporting.records import read_csv, read_records
 
     name = choose("figure", options.name, FIGURES)
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
     read = {"records": read_records, "samples": read_arrays}.get(study.papers[paper].figures[figure].data, read_csv)
-    write_figure(name, read(options.source), study.about(paper), options.out)
+    try:
+        write_figure(name, read(options.source), study.about(paper), options.out)
+    except KeyError as error:
+        raise InputError(f"{options.source}: the figure needs {error}, which is not in it") from error

@@ -1,6 +1,5 @@
 """What evaluations need of a dual auto-encoder: codes of images, and images decoded from exchanged codes, as arrays."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from common.keys import random_key
 from common.spec import SampleSettings
 from diptych.extraction import with_statistics
 from diptych.generation import as_bytes
-from federation import Simulation
+from federation import Simulation, copied
 from federation.data import as_float
 from networks.feddva import Decoder, Gaussian
 from partitions import Partition
@@ -72,7 +71,7 @@ class Codes:
         """The arrays of features.npz, as docs/run-folder.md lists them."""
         everything = self.simulation.data.images[self.dealt.all_train.unique()]
         untrained: Any = with_statistics(
-            copy.deepcopy(self.simulation.template), lambda model, x: {"features": model.encoder(x)}, everything
+            copied(self.simulation.template), lambda model, x: {"features": model.encoder(x)}, everything
         ).eval()
         arrays: Arrays = {}
         for part in ("train", "test"):

@@ -1,6 +1,5 @@
 """What evaluations need of a trained model: features of images, as arrays."""
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import update_bn
 
-from federation import Algorithm, Simulation
+from federation import Algorithm, Simulation, copied
 from federation.data import as_float
 from partitions import Partition
 
@@ -73,7 +72,7 @@ def _shared_model(simulation: Simulation, images: Tensor) -> nn.Module:
 def features(simulation: Simulation, dealt: Partition) -> dict[str, np.ndarray]:
     """The arrays of features.npz, as docs/run-folder.md lists them."""
     algorithm, trained_on = simulation.algorithm, dealt.images[dealt.all_train]
-    models = {"initial": with_statistics(copy.deepcopy(simulation.template), algorithm.generalised, trained_on)}
+    models = {"initial": with_statistics(copied(simulation.template), algorithm.generalised, trained_on)}
     if algorithm.pooled or simulation.server.tensors:
         models["shared"] = _shared_model(simulation, trained_on)
     arrays = {}

@@ -8,7 +8,7 @@ import pandas as pd
 from common.files import written
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.records import read_csv
+from reporting.records import read_rows
 
 
 def gather(scale: str, parts: list[Path], out: Path) -> None:
@@ -18,10 +18,10 @@ def gather(scale: str, parts: list[Path], out: Path) -> None:
         parts: what `diptych evaluate` wrote. Runs that the scale does not ask for are left out.
 
     Raises:
-        InputError: a part cannot be read.
+        InputError: a part is no table of records.
     """
     study = load_study(scale)
-    measured = pd.concat([read_csv(part) for part in parts], ignore_index=True)
+    measured = pd.concat([read_rows(part) for part in parts], ignore_index=True)
     by_run = dict(tuple(measured.groupby("run", sort=False)))
     found = []
     for cell in study.cells:

@@ -1,6 +1,5 @@
 """What evaluations need of a generative model: its images, real ones, and the features of both, as arrays."""
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from common.keys import random_key
 from common.spec import SampleSettings
-from federation import Simulation
+from federation import Simulation, copied
 from federation.data import as_float
 from networks.spectral import settle
 from objectives import Generative
@@ -48,7 +47,7 @@ class Sampler:
         """Every client's model with the shared tensors as the server last put them together."""
         self.encoders = {
             "content": self._settled(self.algorithm.general(simulation.shared_model())).encoder,
-            "untrained": self._settled(self.algorithm.general(copy.deepcopy(simulation.template))).encoder,
+            "untrained": self._settled(self.algorithm.general(copied(simulation.template))).encoder,
         }
 
     def generator(self, *purpose: int | str) -> torch.Generator:
@@ -133,7 +132,7 @@ class Sampler:
 
     def _evaluation_mode(self, model: Any, labels: Tensor, client: int) -> Any:
         """The model with batch-norm statistics of its own images, as those of its training lag behind its weights."""
-        model = copy.deepcopy(model)
+        model = copied(model)
         norms = [m for m in model.generator.modules() if isinstance(m, _BatchNorm)]
         for norm in norms:
             norm.reset_running_stats()

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import ConfigDict, validate_call
-
-from common.errors import InputError, choose
+from common.errors import choose
 from common.provenance import versions
 from common.run_folder import RunFolder
-from common.settings import checked
+from common.settings import checked, strict_call
 from diptych.study import load_study
-from evaluation import EVALUATIONS
+from evaluation.registry import EVALUATIONS
 
 
 def measure(run: RunFolder) -> list[dict[str, Any]]:
@@ -22,6 +20,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     spec, paper = run.spec, run.spec.labels.get("paper", "")
     papers = load_study(spec.scale).papers
     choose(f"{run.path}/spec.yaml: labels.paper", paper, papers)
+    run.check()
     origin = _origin(run)
     records = []
     for name, settings in papers[paper].evaluation.items():
@@ -48,10 +47,7 @@ def _evaluated(run: RunFolder, name: str, settings: dict[str, Any]) -> Iterator[
     if run.provenance["status"] == "diverged" and name == "linear-probe":
         yield from _diverged(run)
         return
-    try:
-        yield from prepared(name, settings, run)
-    except KeyError as error:
-        raise InputError(f"{run.path}/features.npz: evaluation '{name}' needs the array {error}") from error
+    yield from prepared(name, settings, run)
 
 
 def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -61,8 +57,7 @@ def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[di
         InputError: there is no such evaluation, or its settings are wrong.
     """
     evaluate = EVALUATIONS[choose("evaluation", name, EVALUATIONS)]
-    strict = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(evaluate)
-    return checked(strict, f"evaluation.{name}", settings, run=run)
+    return checked(strict_call(evaluate), f"evaluation.{name}", settings, run=run)
 
 
 def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:

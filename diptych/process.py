@@ -15,8 +15,6 @@ def use_threads(threads: int) -> None:
     glibc hands large blocks back to the kernel as soon as they are freed, and a training step, which frees and takes
     the same megabytes over and over, then spends up to a third of its time on page faults.
     """
-    if threads < 1:
-        raise InputError(f"--threads: must be at least 1, got {threads}")
     torch.set_num_threads(threads)
     try:
         libc = ctypes.CDLL("libc.so.6")

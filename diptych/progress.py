@@ -22,14 +22,15 @@ class Progress:
             return
         self.printed = now
         left = (now - started) * (total - done) / (done - first_done)
-        self.say(f"round {round}/{self.rounds}, {done / total:.0%} done, {_duration(left)} left")
+        self.say(f"round {round}/{self.rounds}, {done / total:.0%} done, {duration(left)} left")
 
     def say(self, text: str) -> None:
         """Print a line that starts with the run's name."""
         print(f"[{self.run}] {text}", file=sys.stderr, flush=True)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds as a person says them, such as `1 h 5 min`."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

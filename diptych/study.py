@@ -4,9 +4,10 @@
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -15,7 +16,8 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
 from common.errors import choose
-from common.settings import checked
+from common.settings import STRICT, checked
+from common.sources import State, state
 from common.spec import Spec, read_yaml
 
 Overlay = dict[str, Any]
@@ -24,14 +26,18 @@ METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
 
 
-class Rule(BaseModel, extra="forbid"):
+class _Config(BaseModel):
+    model_config = STRICT
+
+
+class Rule(_Config):
     """An overlay for the runs whose axes have these values."""
 
     when: dict[str, str | list[str]]
     set: Overlay
 
 
-class Experiment(BaseModel, extra="forbid"):
+class Experiment(_Config):
     """The product of its axes.
 
     Attributes:
@@ -47,7 +53,7 @@ class Experiment(BaseModel, extra="forbid"):
     seeds: PositiveInt | None = None
 
 
-class Layout(BaseModel, extra="forbid"):
+class Layout(_Config):
     """A table.
 
     Attributes:
@@ -70,7 +76,7 @@ class Layout(BaseModel, extra="forbid"):
     quotes: list[Rule] = []
 
 
-class JudgeSettings(BaseModel, extra="forbid"):
+class JudgeSettings(_Config):
     """The classifier that judges generated images, trained on real ones.
 
     Attributes:
@@ -86,7 +92,7 @@ class JudgeSettings(BaseModel, extra="forbid"):
     splits: list[str] = []
 
 
-class Figure(BaseModel, extra="forbid"):
+class Figure(_Config):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
@@ -94,7 +100,7 @@ class Figure(BaseModel, extra="forbid"):
     where: dict[str, list[str]] = {}
 
 
-class Paper(BaseModel, extra="forbid"):
+class Paper(_Config):
     """What was published: config/papers/<paper>.yaml.
 
     Attributes:
@@ -121,7 +127,7 @@ class Paper(BaseModel, extra="forbid"):
     figures: dict[str, Figure] = {}
 
 
-class Scale(BaseModel, extra="forbid"):
+class Scale(_Config):
     """How big everything is: config/scales/<scale>.yaml.
 
     Attributes:
@@ -166,6 +172,7 @@ def names_in(folder: str) -> list[str]:
     return sorted(path.stem for path in (CONFIG / folder).glob("*.yaml"))
 
 
+@cache
 def methods_with_rule() -> list[str]:
     """Every method that a rule trains: the .smk files of `baselines` and `methods`."""
     return sorted(path.stem.replace("_", "-") for package in PACKAGES for path in (ROOT / package).glob("*.smk"))
@@ -191,20 +198,22 @@ class Study:
         """Every run, once for each experiment that it is for. Equal specifications are one run with one name."""
         named: dict[tuple[str, str], Spec] = {}
         cells = []
-        for paper, experiment, values, seed in self._grid():
-            spec = self._spec(paper, values, seed)
-            spec = named.setdefault((paper, spec.digest), spec)
-            cells.append(Cell(spec, experiment.table, values.get("setting", ""), self._stand_ins(paper, values, spec)))
+        for paper, experiment, values in self._grid():
+            specs = self._specs(paper, values, self.scale.seeds[: experiment.seeds])
+            stand_ins = self._stand_ins(paper, values, specs[0])
+            for spec in specs:
+                run = named.setdefault((paper, spec.digest), spec)
+                cells.append(Cell(run, experiment.table, values.get("setting", ""), stand_ins))
         return cells
 
     @cached_property
     def _as_published(self) -> "Study":
         """The same runs with all that the scale does not make smaller."""
-        return Study(self.name, self.scale, {paper: _read_paper(paper, {}) for paper in self.papers})
+        return Study(self.name, self.scale, {paper: read_paper(paper) for paper in self.papers})
 
     def _stand_ins(self, paper: str, values: dict[str, str], spec: Spec) -> frozenset[str]:
         """The styles that are not played by the paper's images; parts of them are no others."""
-        published = self._as_published._spec(paper, values, spec.seed).data.styles
+        published = self._as_published._specs(paper, values, [spec.seed])[0].data.styles
         return frozenset(
             style
             for style, source in spec.data.styles.items()
@@ -235,12 +244,12 @@ class Study:
         stand_ins = f" Stand-ins: {'; '.join(parts)}." if players else ""
         return f"Scale {self.name} ({seeds}): {' '.join(self.scale.about.split())}{stand_ins}"
 
-    @property
+    @cached_property
     def specs(self) -> dict[str, Spec]:
         """The runs by name."""
         return {cell.spec.run: cell.spec for cell in self.cells}
 
-    def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str], int]]:
+    def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str]]]:
         for paper, config in self.papers.items():
             for experiment in config.experiments.values():
                 axes = dict(experiment.axes)
@@ -249,15 +258,29 @@ class Study:
                 for values in itertools.product(*axes.values()):
                     point = dict(zip(axes, values, strict=True))
                     if self.why_left_out(point) is None:
-                        seeds = self.scale.seeds[: experiment.seeds]
-                        yield from ((paper, experiment, point, seed) for seed in seeds)
+                        yield paper, experiment, point
 
     def why_left_out(self, point: dict[str, str]) -> str | None:
         """Why nothing is run at a point of the grid; None if it is run."""
         reasons = (self.scale.left_out.get(axis, {}).get(value) for axis, value in point.items())
         return next((reason for reason in reasons if reason), None)
 
-    def _spec(self, paper: str, values: dict[str, str], seed: int) -> Spec:
+    def without(self, datasets: Collection[str]) -> "Study":
+        """The same without the runs on these data sets, whose images are not here."""
+        reasons = self.scale.left_out.get("dataset", {}) | dict.fromkeys(datasets, "its images are not here")
+        left_out = self.scale.left_out | {"dataset": reasons}
+        return Study(self.name, self.scale.model_copy(update={"left_out": left_out}), self.papers)
+
+    def not_here(self, root: Path) -> set[str]:
+        """The data sets that some run needs an image of which is not below `root`."""
+        return {
+            spec.labels["dataset"]
+            for spec in self.specs.values()
+            if any(state(source, root) is not State.THERE for source in spec.data.styles.values())
+        }
+
+    def _specs(self, paper: str, values: dict[str, str], seeds: list[int]) -> list[Spec]:
+        """The run at a point of the grid, with each of these seeds."""
         config = self.papers[paper]
         method, _, variant = values["method"].partition(":")
         content = merged(
@@ -279,18 +302,26 @@ class Study:
                 content = merged(content, rule.set)
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
             content = merged(content, {"algorithm": _parsed(values["setting"])})
-        condition = "_".join(value for axis, value in values.items() if axis not in METHOD_AXES)
-        name = variant or values.get("setting", "").replace(";", ",") or "default"
         labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
+        condition = "_".join(labels.values())
+        name = variant or values.get("setting", "").replace(";", ",") or "default"
         content |= {
-            "run": f"{paper}/{condition}/{method}/{name}/{seed}",
             "scale": self.name,
-            "seed": seed,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
         }
-        if "start" in content:
-            content["start"] = content["start"].format(seed=seed, condition=condition, **labels)
-        return checked(Spec, f"{paper}: {condition} {values['method']}", content)
+        run, largest = f"{paper}/{condition}/{method}/{name}", max(seeds)
+        where = f"{paper}: {condition} {values['method']}"
+        spec = checked(Spec, where, content | {"run": f"{run}/{largest}", "seed": largest})
+        return [  # what is right with the largest seed is right with all
+            spec.model_copy(
+                update={
+                    "run": f"{run}/{seed}",
+                    "seed": seed,
+                    "start": spec.start.format(seed=seed, condition=condition, **labels),
+                }
+            )
+            for seed in seeds
+        ]
 
 
 def _by(styles: dict[str, None]) -> str:
@@ -308,8 +339,14 @@ def _paper_yaml(paper: str) -> dict[str, Any]:
     return read_yaml(CONFIG / "papers" / f"{paper}.yaml")
 
 
-def _read_paper(paper: str, overlay: Overlay) -> Paper:
-    return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay))
+def read_paper(paper: str, overlay: Overlay | None = None) -> Paper:
+    """What was published, with `overlay` laid over it."""
+    return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay or {}))
+
+
+def read_scale(scale: str) -> Scale:
+    """What a file of `config/scales` says."""
+    return checked(Scale, f"config/scales/{scale}.yaml", read_yaml(CONFIG / "scales" / f"{scale}.yaml"))
 
 
 @cache
@@ -320,10 +357,9 @@ def load_study(scale: str) -> Study:
         common.errors.InputError: there is no such scale or paper, or a file has an unknown key or a wrong value.
     """
     choose("scale", scale, names_in("scales"))
-    where = f"config/scales/{scale}.yaml"
-    config = checked(Scale, where, read_yaml(CONFIG / "scales" / f"{scale}.yaml"))
+    config = read_scale(scale)
     for paper in config.papers:
-        choose(f"{where}: papers", paper, names_in("papers"))
+        choose(f"config/scales/{scale}.yaml: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}
-    papers = {paper: _read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
+    papers = {paper: read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
     return Study(scale, config, papers)

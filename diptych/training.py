@@ -4,14 +4,14 @@ import time
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from common.algorithms import training_code
 from common.errors import InputError
-from common.files import written
+from common.files import check_writable, written
 from common.provenance import peak_memory_mb, provenance
-from common.run_folder import RunFolder
+from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.attacked import attacked, inversions, listener
@@ -40,6 +40,8 @@ def train(
         The run's status: `ok` or `diverged`.
     """
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
+    for name in FILES:
+        check_writable(folder / name)
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
     _refuse_single_images(spec, dealt, algorithm)
@@ -137,10 +139,13 @@ def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
 
     Shared tensors are one row for all; if it shared nothing, a row of each of its clients, of a pooled run one.
     """
-    file = folder.resolve().parents[spec.run.count("/")] / spec.start / "model.safetensors"
-    if not file.is_file():
-        raise InputError(f"start: run '{spec.start}' has left no model at {file}; train it first")
-    held = load_file(file)
+    above = [folder.resolve(), *folder.resolve().parents][: spec.run.count("/") + 2]
+    other = RunFolder(above[-1] / spec.start)
+    if not (other.path / "model.safetensors").is_file():
+        raise InputError(f"start: run '{spec.start}' has left no model in {other.path}; train it first")
+    held = {key: torch.from_numpy(array) for key, array in other.weights("shared/", "clients/").items()}
+    if not held:
+        raise InputError(f"start: run '{spec.start}' has left no tensors shared/... or clients/... in {other.path}")
     shared = {key.removeprefix("shared/"): t.unsqueeze(0) for key, t in held.items() if key.startswith("shared/")}
     return shared or {key.removeprefix("clients/"): rows for key, rows in held.items()}
 

@@ -1,22 +1,37 @@
 """What the Snakefile needs: the study, and the names of files. Imports no torch."""
 
+import gc
 import os
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
-
-from snakemake.exceptions import WorkflowError
 
 from common.algorithms import algorithm_modules, training_code
 from common.codehash import code_hash
-from common.errors import InputError, choose
-from common.files import data_root
+from common.errors import InputError, choose, quoted
+from common.files import data_folder, data_root
 from common.spec import Spec
-from diptych.study import Study, load_study
+from diptych.study import Paper, Study, load_study
 
-SETTINGS = {"scale": "digits", "data": "", "gpus": 0}
+SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
 """What `--config` takes, and the defaults."""
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
 FIGURE_FORMATS = ("png", "pdf", "svg")
+
+
+class Refused(SystemExit):
+    """Ends Snakemake with one sentence; around its own errors it puts wildcards and a traceback."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"diptych: {why}")
+
+
+def _chosen(key: str, value: str, options: Collection[str], see: str = "") -> str:
+    try:
+        return value if value in options else choose(key, value, options, see)
+    except InputError as error:
+        raise Refused(error) from error
 
 
 class Workflow:
@@ -24,30 +39,45 @@ class Workflow:
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Read the settings given by `--config`; what is wrong with them ends Snakemake with one sentence."""
+        os.environ["DIPTYCH_DATA"] = data = str(config.get("data") or data_root())
+        self.left_out: list[str] = []  # data sets
         try:
             for key in config:
                 choose("--config", key, SETTINGS)
             self.scale = str(config.get("scale", SETTINGS["scale"]))
             self.study: Study = load_study(self.scale)
+            if choose("--config images", str(config.get("images", SETTINGS["images"])), ("all", "here")) == "here":
+                self.left_out = sorted(self.study.not_here(Path(data)))
+                self.study = self.study.without(self.left_out)
             self.specs: dict[str, Spec] = self.study.specs
+            if config.get("data"):
+                data_folder("--config data", str(config["data"]))
         except InputError as error:
-            raise WorkflowError(str(error)) from error
+            raise Refused(error) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
-        if not isinstance(self.gpus, int):
-            raise WorkflowError(f"--config gpus: must be a number of GPUs, got '{self.gpus}'")
-        os.environ["DIPTYCH_DATA"] = str(config.get("data") or data_root())
+        if type(self.gpus) is not int or self.gpus < 0:
+            raise Refused(f"--config gpus: must be a number of GPUs, got {quoted(self.gpus)}")
         self.results = f"results/{self.scale}"
+        self._first: dict[str, Spec] = {}  # of each condition
+        self._of_method: dict[tuple[str, str], list[str]] = {}
+        self._starts: dict[tuple[str, ...], dict[str, None]] = {}  # of all methods' runs of a variant
+        for name, spec in self.specs.items():
+            paper, condition, method, variant, seed = name.split("/")
+            self._first.setdefault(f"{paper}/{condition}", spec)
+            self._of_method.setdefault((paper, method), []).append(name)
+            if spec.start:
+                self._starts.setdefault((paper, condition, variant, seed), {})[spec.start] = None
+        gc.set_threshold(10_000)  # what Snakemake plans stays: looking it all through again takes a tenth of its time
 
     # ---- runs
 
     def run(self, method: str) -> dict[str, str]:
         """What the rule that trains `method` puts out."""
-        folder = f"{self.results}/runs/{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}"
-        return {key: f"{folder}/{file}" for key, file in RUN_FILES.items()}
+        return {key: f"{self.results}/runs/{_name(method)}/{file}" for key, file in RUN_FILES.items()}
 
     def log(self, method: str) -> str:
         """Where that rule logs."""
-        return f"{self.results}/logs/{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}.log"
+        return f"{self.results}/logs/{_name(method)}.log"
 
     def params(self, method: str) -> dict[str, Any]:
         """The run's name, and what its rule must notice a change of: the run's specification and code.
@@ -55,47 +85,37 @@ class Workflow:
         Functions of wildcards alone: Snakemake does not look for changes in parameters that depend on outputs.
         """
 
-        def name(wildcards: Any) -> str:
-            return f"{wildcards.paper}/{wildcards.condition}/{method}/{wildcards.variant}/{wildcards.seed}"
-
         def spec(wildcards: Any) -> str:
-            return self._spec(name(wildcards)).digest
+            name = _name(method).format(**wildcards)
+            return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")].digest
 
         code = training_code(method) if method in algorithm_modules() else ""
-        return {"run": name, "scale": self.scale, "spec": spec, "code": code}
-
-    def _spec(self, name: str) -> Spec:
-        try:
-            return self.specs[choose("run", name, self.specs)]
-        except InputError as error:
-            raise WorkflowError(str(error)) from error
+        folder = f"{self.results}/runs/{_name(method)}"
+        return {"run": _name(method), "scale": self.scale, "folder": folder, "spec": spec, "code": code}
 
     def sources(self, wildcards: Any) -> list[str]:
         """The files that say that the sources of a condition are there and verified."""
-        spec = self._first(wildcards)
-        names = {source.partition("[")[0] for source in spec.data.styles.values()}
+        styles = self._first_run(wildcards).data.styles
+        names = {source.partition("[")[0] for source in styles.values()}
         return [f"{self.results}/sources/{name.replace('/', '--')}.csv" for name in sorted(names)]
 
-    def _first(self, wildcards: Any) -> Spec:
+    def _first_run(self, wildcards: Any) -> Spec:
         """The first run of a condition."""
-        prefix = f"{wildcards.paper}/{wildcards.condition}/"
-        return next(spec for name, spec in self.specs.items() if name.startswith(prefix))
+        return self._first[_chosen("condition", f"{wildcards.paper}/{wildcards.condition}", self._first)]
 
     def inputs(self, wildcards: Any) -> list[str]:
         """What a run needs: its sources, and the run that it starts from, if any.
 
         Wildcards do not say the method: runs of one variant start from the same run, whatever their method.
         """
-        beginning, end = f"{wildcards.paper}/{wildcards.condition}/", f"/{wildcards.variant}/{wildcards.seed}"
-        alike = [spec for name, spec in self.specs.items() if name.startswith(beginning) and name.endswith(end)]
-        starts = dict.fromkeys(spec.start for spec in alike if spec.start)
+        starts = self._starts.get((wildcards.paper, wildcards.condition, wildcards.variant, wildcards.seed), {})
         return self.sources(wildcards) + [f"{self.results}/runs/{run}/{RUN_FILES['provenance']}" for run in starts]
 
     # ---- judges
 
     def judges(self, wildcards: Any) -> list[str]:
         """The judges of the conditions in which a paper's method is run."""
-        settings, runs = self.study.papers[wildcards.paper].judge, self._runs_of(wildcards)
+        settings, runs = self.paper(wildcards).judge, self._runs_of(wildcards)
         if settings is None:
             return []
         judged = [run for run in runs if not settings.splits or self.specs[run].labels["split"] in settings.splits]
@@ -106,10 +126,10 @@ class Workflow:
         """The run for whose data a judge is trained, and what its rule must notice a change of."""
 
         def settings(wildcards: Any) -> str:
-            return f"{self._first(wildcards).data} {self.study.papers[wildcards.paper].judge}"
+            return f"{self._first_run(wildcards).data} {self.study.papers[wildcards.paper].judge}"
 
         return {
-            "run": lambda wildcards: self._first(wildcards).run,
+            "run": lambda wildcards: self._first_run(wildcards).run,
             "scale": self.scale,
             "settings": settings,
             "code": code_hash("diptych.judging"),
@@ -117,8 +137,9 @@ class Workflow:
 
     def _runs_of(self, wildcards: Any) -> list[str]:
         """All runs of a paper's method."""
-        beginning, method = f"{wildcards.paper}/", f"/{wildcards.method}/"
-        return [name for name in self.specs if name.startswith(beginning) and method in name]
+        methods = {method for paper, method in self._of_method if paper == wildcards.paper}
+        method = _chosen(f"method of {wildcards.paper}", wildcards.method, methods | {"simpson"})  # of another rule
+        return self._of_method.get((wildcards.paper, method), [])
 
     def folders(self, wildcards: Any) -> list[str]:
         """Their folders."""
@@ -136,8 +157,7 @@ class Workflow:
 
     def records(self) -> list[str]:
         """The records of every method of every paper."""
-        methods = dict.fromkeys(tuple(name.split("/")[i] for i in (0, 2)) for name in self.specs)
-        records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in methods]
+        records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in self._of_method]
         return records + [
             f"{self.results}/records/padpaf/simpson.csv" for paper in self.study.papers if paper == "padpaf"
         ]
@@ -146,6 +166,15 @@ class Workflow:
         """Every table in Markdown; CSV and LaTeX come with it."""
         papers = self.study.papers.items()
         return [f"{self.results}/tables/{paper}-{table}.md" for paper, config in papers for table in config.tables]
+
+    def paper(self, wildcards: Any) -> Paper:
+        """The paper that a file is of."""
+        return self.study.papers[_chosen("paper", wildcards.paper, self.study.papers)]
+
+    def layout(self, wildcards: Any) -> dict[str, Any]:
+        """How a table is laid out, which its rule must notice a change of."""
+        tables = self.paper(wildcards).tables
+        return tables[_chosen(f"table of {wildcards.paper}", wildcards.table, tables)].model_dump()
 
     def claims(self) -> list[str]:
         """The claims of every paper."""
@@ -175,5 +204,10 @@ class Workflow:
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
     def _figure(self, name: str) -> Any:
-        paper, _, figure = name.partition("-")
+        paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]
+
+
+def _name(method: str) -> str:
+    """The name of a run of `method`, in wildcards."""
+    return f"{{paper}}/{{condition}}/{method}/{{variant}}/{{seed}}"

@@ -1,4 +1,4 @@
-"""Style features of all clients: how far they fall into a cluster per client, and a map of them (FedStyle, Fig. 4)."""
+"""Style features of all clients: how far they fall into a cluster per client."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -55,29 +55,3 @@ def style_clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[d
             "value": float(silhouette_score(features, groups)),
             "control": control,
         }
-
-
-def style_map(run: RunFolder, samples: int = 1200) -> list[dict[str, Any]]:
-    """t-SNE coordinates of the style features of a run: one row per image, with its client and style."""
-    features, clients = style_features(run, samples)
-    if not len(features):
-        return []
-    styles = {k: str(run.features[f"client/{k}/style"]) for k in set(clients.tolist())}
-    return flat_map(features, clients, styles, random_key(run.spec.seed, "t-sne"))
-
-
-def flat_map(features: np.ndarray, clients: np.ndarray, styles: dict[int, str], seed: int) -> list[dict[str, Any]]:
-    """t-SNE coordinates of features (images, dimensions): one row per image, with its client and the client's style.
-
-    `silhouette` is the same in all rows: how far the features themselves, not the map, fall into a cluster per client.
-    """
-    from sklearn.manifold import TSNE
-    from sklearn.metrics import silhouette_score
-
-    perplexity = min(30, (len(features) - 1) // 3)
-    points = TSNE(init="pca", perplexity=perplexity, random_state=seed % 2**32).fit_transform(features)
-    score = float(silhouette_score(features, clients))
-    return [
-        {"silhouette": score, "client": int(k), "style": styles[int(k)], "x": float(x), "y": float(y)}
-        for k, (x, y) in zip(clients, points, strict=True)
-    ]

@@ -1,11 +1,8 @@
 """What a run sent."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-
-from safetensors import safe_open
 
 from common.run_folder import RunFolder
 
@@ -13,9 +10,9 @@ from common.run_folder import RunFolder
 def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
     """Bytes that crossed the channel, in all and in the mean per client and round in which it took part."""
     sent: Counter[str] = Counter()
-    visits: dict[str, set[tuple[str, str]]] = {"up": set(), "down": set()}
+    visits: dict[str, set[tuple[int, int]]] = {"up": set(), "down": set()}
     for row in run.table("traffic.csv"):
-        sent[row["direction"]] += int(row["bytes"])
+        sent[row["direction"]] += row["bytes"]
         visits[row["direction"]].add((row["round"], row["client"]))
     for direction in ("up", "down"):
         total, times = sent[direction], len(visits[direction])
@@ -29,13 +26,13 @@ def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
 def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
     """What was asked for, and how many passes over its data a client made in the mean, counted from the history."""
     training, data = run.spec.training, run.spec.data
-    images: Counter[str] = Counter()
+    images: Counter[int] = Counter()
     for row in run.table("partition.csv"):
-        images[row["client"]] += int(row["images"])
-    steps: Counter[str] = Counter()
+        images[row["client"]] += row["images"]
+    steps: Counter[int] = Counter()
     for row in run.table("history.csv"):
-        if row["stage"] == "round" and row["phase"] == row["update"] == "0":
-            steps[row["client"]] += int(row["steps"])
+        if row["stage"] == "round" and row["phase"] == row["update"] == 0:
+            steps[row["client"]] += row["steps"]
     per_pass = {client: max(1, n // training.batch_size) for client, n in images.items()}
     passes = [steps[client] / n for client, n in per_pass.items()]
     local = "local_epochs" if training.local_steps is None else "local_steps"
@@ -57,19 +54,17 @@ def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
     `parameters`: as the paper counts them. `numbers_per_step`: those that crossed the channel in the first round, z and
     labels among them, for each step of a user; `bytes_per_step` likewise.
     """
-    method, file = run.spec.algorithm["name"], run.path / "model.safetensors"
-    if method not in ("ps-fedgan", "full-gan") or not file.is_file():
+    method = run.spec.algorithm["name"]
+    if method not in ("ps-fedgan", "full-gan") or not (run.path / "model.safetensors").exists():
         return
     parts = ("discriminator",) if method == "ps-fedgan" else ("discriminator", "generator")
-    sent = tuple(f"clients/{part}." for part in parts)
-    with safe_open(file, framework="pt") as model:
-        shapes = [model.get_slice(name).get_shape() for name in model.keys() if name.startswith(sent)]  # noqa: SIM118
-    yield _cost("parameters", sum(math.prod(shape[1:]) for shape in shapes))
-    steps = sum(int(row["steps"]) for row in run.table("history.csv") if row["round"] == row["update"] == "1")
-    first = [row for row in run.table("traffic.csv") if row["round"] == "1" and row["direction"] == "up"]
+    sent = run.weights(*(f"clients/{part}." for part in parts))
+    yield _cost("parameters", sum(tensor[0].size for tensor in sent.values()))
+    steps = sum(row["steps"] for row in run.table("history.csv") if row["round"] == row["update"] == 1)
+    first = [row for row in run.table("traffic.csv") if row["round"] == 1 and row["direction"] == "up"]
     if steps:
-        yield _cost("bytes_per_step", sum(int(row["bytes"]) for row in first) / steps)
-        numbers = (int(row["bytes"]) / (8 if row["name"].endswith(".labels") else 4) for row in first)
+        yield _cost("bytes_per_step", sum(row["bytes"] for row in first) / steps)
+        numbers = (row["bytes"] / (8 if row["name"].endswith(".labels") else 4) for row in first)
         yield _cost("numbers_per_step", sum(numbers) / steps)
 
 

@@ -30,7 +30,7 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
     for row in run.table("scores.csv"):
         if row.get("style"):  # one that no client has: evaluation/generalisation.py
             continue
-        scores[row["score"]][int(row["round"])].append(float(row["value"]))
+        scores[row["score"]][row["round"]].append(row["value"])
     for name, by_round in scores.items():
         for setting, values in _columns(by_round):
             yield result(name, UNITS.get(name, "nats"), float(np.mean(values)), setting=setting)
@@ -45,7 +45,7 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
         reached = [round for round in rounds if np.mean(scores["accuracy"][round]) >= target]
         yield result("rounds_to_target", "rounds", reached[0] if reached else rounds[-1] + 1, setting="")
         if reached:
-            sent = (int(row["bytes"]) for row in run.table("traffic.csv") if int(row["round"]) <= reached[0])
+            sent = (row["bytes"] for row in run.table("traffic.csv") if row["round"] <= reached[0])
             yield result("bytes_to_target", "count", sum(sent), kind="cost", setting="")
 
 

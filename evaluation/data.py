@@ -11,9 +11,9 @@ from common.run_folder import RunFolder
 
 def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
     """Entropy of a client's class proportions in nats, the mean over clients; the ceiling is all classes alike."""
-    counts: dict[str, list[int]] = defaultdict(list)
+    counts: dict[int, list[int]] = defaultdict(list)
     for row in run.table("partition.csv"):
-        counts[row["client"]].append(int(row["images"]))
+        counts[row["client"]].append(row["images"])
     if not counts:
         return
     shares = np.array(list(counts.values()), dtype=float)
@@ -43,8 +43,3 @@ def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
                 "aggregate": "none",
                 "value": source[metric],
             }
-
-
-def class_counts(run: RunFolder) -> list[dict[str, Any]]:
-    """Training images by client, style and class: the run's partition."""
-    return [dict(row) for row in run.table("partition.csv")]

@@ -12,7 +12,6 @@ from torch.distributions import Normal
 
 from common.keys import random_key
 from common.run_folder import RunFolder
-from evaluation.clusters import flat_map
 from evaluation.codes import Pair, accuracies, shuffled, told_apart
 from evaluation.judge import load
 from evaluation.probe import ProbeSettings
@@ -186,19 +185,3 @@ def _error(arrays: dict[str, np.ndarray], client: int) -> float:
     """Mean squared difference of a pixel in [0, 1] between images and their reconstructions."""
     real, again = (arrays[f"client/{client}/{key}"].astype(float) / 255 for key in ("real", "reconstructed"))
     return float(np.square(real - again).mean())
-
-
-def code_map(run: RunFolder, samples: int = 2000) -> list[dict[str, Any]]:
-    """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per image and code."""
-    if "codes/test/z" not in run.features:
-        return []
-    owner = run.features["codes/test/client"]
-    kept = np.random.default_rng(random_key(run.spec.seed, "code map")).permutation(len(owner))[:samples]
-    styles = {k: str(run.samples[f"client/{k}/style"]) for k in set(owner.tolist())}
-    return [
-        {"code": code} | row
-        for code in CODES
-        for row in flat_map(
-            run.features[f"codes/test/{code}"][kept], owner[kept], styles, random_key(run.spec.seed, "t-sne", code)
-        )
-    ]

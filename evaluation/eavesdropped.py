@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from kornia.metrics import ssim
 from pydantic import PositiveInt
 
 from common.run_folder import RunFolder
@@ -96,6 +95,8 @@ def _compared(run: RunFolder, user: int, who: str, images: np.ndarray, pairs: in
 
 def _distances(images: np.ndarray, others: np.ndarray) -> Numbers:
     """Of images from others, bytes."""
+    from kornia.metrics import ssim  # half a second, which only what compares with eavesdroppers need pay
+
     ours, theirs = (torch.from_numpy(x).double() / 255 for x in (images, others))
     return {
         "nmse": nmse(2 * ours - 1, 2 * theirs - 1),
@@ -121,8 +122,8 @@ def generator_losses(run: RunFolder) -> Iterator[dict[str, Any]]:
         return
     losses: dict[tuple[int, str, str], list[float]] = defaultdict(list)
     for row in run.table("history.csv"):
-        if row["stage"] == "round" and row["update"] == "1":
-            losses[int(row["client"]), "user", ""].append(float(row["loss"]))
+        if row["stage"] == "round" and row["update"] == 1:
+            losses[row["client"], "user", ""].append(row["loss"])
     for user, who in _makers(run):
         if who not in ("user", "cloud") and f"made/{user}/{who}/loss" in run.samples:
             losses[(user, *_named(who))] = run.samples[f"made/{user}/{who}/loss"].tolist()

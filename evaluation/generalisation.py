@@ -24,7 +24,7 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in run.table("scores.csv"):
         if row.get("style") and row["score"] == "accuracy":
-            found[row["style"], row["part"]][int(row["round"])].append(float(row["value"]))
+            found[row["style"], row["part"]][row["round"]].append(row["value"])
     for (style, part), by_round in found.items():
         means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
         share = (after or {}).get(run.spec.data.dataset, {}).get(style, 1.0)

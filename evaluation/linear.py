@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from pydantic import PositiveFloat, PositiveInt
-from safetensors import safe_open
 from torch import Tensor
 
 from common.errors import InputError
@@ -150,10 +149,10 @@ def _variants_of_eq4(run: RunFolder, members: list[int], seed: int) -> dict[str,
 
 def _generator(run: RunFolder, members: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """G of these clients, from the run's model: `clients/generator.{0,2}.{weight,bias}`."""
-    with safe_open(run.path / "model.safetensors", framework="pt") as model:
-        w1, b1, w2, b2 = (
-            model.get_tensor(f"clients/generator.{layer}.{kind}")[members]
-            for layer in (0, 2)
-            for kind in ("weight", "bias")
-        )
+    weights = run.weights("clients/generator.")
+    w1, b1, w2, b2 = (
+        torch.from_numpy(weights[f"clients/generator.{layer}.{kind}"][members])
+        for layer in (0, 2)
+        for kind in ("weight", "bias")
+    )
     return w1, b1, w2, b2

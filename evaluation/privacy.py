@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import norm, rankdata
 
 from common.run_folder import RunFolder
 from evaluation.rows import result
@@ -28,6 +26,8 @@ def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def _interval(value: float, error: float, **more: str) -> Iterator[dict[str, Any]]:
+    from scipy.stats import norm  # a second, which only what measures membership need pay
+
     reach = float(norm.ppf(0.975)) * error
     for name, number in (("auc", value), ("auc_low", value - reach), ("auc_high", value + reach)):
         yield result(f"membership_{name}", "fraction", number, role="attacker-membership", **more)
@@ -35,6 +35,8 @@ def _interval(value: float, error: float, **more: str) -> Iterator[dict[str, Any
 
 def auc(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
     """How often a number in `above` is larger than one in `below` (ties count half), and the standard error of that."""
+    from scipy.stats import rankdata
+
     m, n = len(above), len(below)
     ranks = rankdata(np.concatenate([above, below]))
     wins = (ranks[:m] - rankdata(above)) / n  # of each number, the share of the others that it is larger than
@@ -69,6 +71,8 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 def psnr(found: np.ndarray, true: np.ndarray) -> np.ndarray:
     """Peak signal-to-noise ratio in dB of images (n, ...), bytes, each with the one it is matched with."""
+    from scipy.optimize import linear_sum_assignment
+
     a, b = (x.reshape(len(x), -1) / 255 for x in (found, true))
     errors = ((a[:, None] - b[None]) ** 2).mean(axis=2)
     return -10 * np.log10(np.maximum(errors[linear_sum_assignment(errors)], 1e-12))

@@ -116,8 +116,9 @@ def exchanged(run: RunFolder) -> Iterator[dict[str, Any]]:
     clients = {row["client"] for row in run.table("partition.csv")}
     for row in run.table("traffic.csv"):
         if row["name"] not in NOT_NUMBERS:
-            by_round[int(row["round"])] += int(row["bytes"]) / 4 / len(clients)
-    yield _cost("train_time", "minutes", run.provenance["wall_s"] / 60, "")
+            by_round[row["round"]] += row["bytes"] / 4 / len(clients)
+    if "wall_s" in run.provenance:
+        yield _cost("train_time", "minutes", run.provenance["wall_s"] / 60, "")
     for round in run.snapshots:
         sent = sum(size for r, size in by_round.items() if 0 < r <= round)
         yield _cost("parameters", "count", sent, f"after={round}" if round else "start")
@@ -126,19 +127,14 @@ def exchanged(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 def iterations(run: RunFolder) -> Iterator[dict[str, Any]]:
     """Objective evaluations of the line searches of all layers, for each class and in the mean (Tables 5 and 6)."""
-    trials: dict[str, float] = defaultdict(float)
+    trials: dict[int, float] = defaultdict(float)
     for row in run.table("notes.csv"):
-        trials[row["class"]] += float(row["trials"])
+        trials[row["class"]] += row["trials"]
     if trials:
         a = DEFAULTS | run.spec.algorithm
         setting = f"j={a['iterations']};k={a['directions']};l={a['layers']}"
         for digit, count in [*sorted(trials.items()), ("all", float(np.mean(list(trials.values()))))]:
-            yield {**_cost("iterations", "count", count, setting), "digit": digit}
-
-
-def searches(run: RunFolder) -> list[dict[str, Any]]:
-    """The divergence that each iteration came to, of each class and layer (Fig. 15 and 16)."""
-    return [{key: row[key] for key in ("round", "class", "iteration", "objective")} for row in run.table("notes.csv")]
+            yield {**_cost("iterations", "count", count, setting), "digit": str(digit)}
 
 
 def _cost(metric: str, unit: str, value: float, setting: str) -> dict[str, Any]:

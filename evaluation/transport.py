@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
-import ot
 
 EPSILON, ITERATIONS, STILL, CHUNK, LEAST = 1e-4, 100, 0.1, 500, 1e-8
 """Of FedINB's code: regularisation, iterations at most, the sum of the changes of u that ends them, images that are
@@ -39,6 +38,8 @@ def flat(images: np.ndarray) -> np.ndarray:
 
 def exact(a: np.ndarray, b: np.ndarray) -> Cost:
     """By POT's network simplex, of points a (n, d) and b (m, d)."""
+    import ot  # a second, which only what measures transport need pay
+
     cost, log = ot.emd2([], [], ot.dist(a, b), log=True, numItermax=10_000_000)
     if log["warning"]:
         raise RuntimeError(f"optimal transport: {log['warning']}")
@@ -51,6 +52,8 @@ def sinkhorn(a: np.ndarray, b: np.ndarray) -> Cost:
     It stops long before the plan is one (reference: ours; `marginal_error` says how far it is): with so little
     regularisation u crawls. What it returns is the cost of that unfinished plan.
     """
+    import ot
+
     chunks = [slice(start, start + CHUNK) for start in range(0, min(len(a), len(b)), CHUNK)]
     found = [_chunk(ot.dist(a[chunk], b[chunk])) for chunk in chunks]
     sizes = [len(a[chunk]) for chunk in chunks]

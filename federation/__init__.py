@@ -19,7 +19,8 @@ from federation.channel import Channel, Message
 from federation.cloud import train_on
 from federation.data import ClientData, View
 from federation.functional import call_with
-from federation.models import twins
+from federation.mapped import MappedSimulation
+from federation.models import copied, twins
 from federation.names import Names, anywhere, batch_norm, everything, names, nothing
 from federation.simulation import Diverged, Simulation
 
@@ -32,6 +33,7 @@ __all__ = [
     "CloudSettings",
     "Diverged",
     "Listener",
+    "MappedSimulation",
     "Meeting",
     "Message",
     "Names",
@@ -44,6 +46,7 @@ __all__ = [
     "anywhere",
     "batch_norm",
     "call_with",
+    "copied",
     "everything",
     "names",
     "nothing",

@@ -19,17 +19,17 @@ def resume(path: Path, simulation: Simulation, key: str) -> bool:
     """Load the state saved at `path` and return True; False if there is none or it belongs to another `key`.
 
     Raises:
-        InputError: the file is damaged.
+        InputError: the file is damaged, or holds something else.
     """
     if not path.exists():
         return False
     try:
         saved = torch.load(path, weights_only=True)
-    except Exception as error:  # whatever unpickling a damaged file comes to
+        if saved["key"] != key:
+            return False
+        simulation.load(saved["state"])
+    except Exception as error:  # whatever unpickling a damaged file comes to, and what is missing from another one
         raise InputError(
-            f"{path}: cannot be read ({type(error).__name__}); delete it to train from the start"
+            f"{path}: is no checkpoint of this run ({type(error).__name__}); delete it to train from the start"
         ) from error
-    if saved["key"] != key:
-        return False
-    simulation.load(saved["state"])
     return True

@@ -64,10 +64,11 @@ def entries(model: nn.Module) -> Iterator[Entry]:
     """Every parameter and buffer of `model`, module by module; a module reached twice counts once."""
     for path, owner in model.named_modules():
         prefix = f"{path}." if path else ""
-        for leaf, parameter in owner.named_parameters(recurse=False):
-            yield Entry(prefix + leaf, owner, parameter, True)
-        for leaf, buffer in owner.named_buffers(recurse=False):
-            yield Entry(prefix + leaf, owner, buffer, False)
+        # what named_parameters and named_buffers would go through, which take several times as long
+        for tensors, are_parameters in ((owner._parameters, True), (owner._buffers, False)):
+            for leaf, tensor in tensors.items():
+                if tensor is not None:
+                    yield Entry(prefix + leaf, owner, tensor, are_parameters)
 
 
 def selected(model: nn.Module, which: Names) -> list[Entry]:

@@ -1,10 +1,9 @@
 """The client is a tensor axis: every tensor of the clients' models is stored once, as (clients, *shape)."""
 
-import copy
-
 import torch
 from torch import Tensor, nn
 
+from federation.models import copied
 from federation.names import entries
 
 
@@ -30,7 +29,7 @@ class Population:
         self.members = [self._member(template, client) for client in range(clients)]
 
     def _member(self, template: nn.Module, client: int) -> nn.Module:
-        member = copy.deepcopy(template)
+        member = copied(template)
         for entry in list(entries(member)):
             # .data: a view with a version counter of its own; otherwise autograd would take another thread's step on
             # its client for a change of this one's weights

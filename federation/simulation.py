@@ -1,6 +1,5 @@
 """The engine: runs an algorithm over its clients, round by round."""
 
-import copy
 import dataclasses
 import itertools
 import math
@@ -20,6 +19,7 @@ from federation.algorithm import Algorithm, Batch, CloudSettings, Meeting, Phase
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
 from federation.functional import gradients
+from federation.models import copied
 from federation.names import entries, everything, selected
 from federation.population import Population
 from federation.server import Server
@@ -89,7 +89,7 @@ class Simulation:
         images, labels = data.images.to(device), data.labels.to(device)
         self.data = dataclasses.replace(data, images=images, labels=labels, styles=styles)
         self.template = initial_model(algorithm, seed).to(device)
-        begun, start = copy.deepcopy(self.template), start or {}
+        begun, start = copied(self.template), start or {}
         self._begin(begun, {name: rows[0] for name, rows in start.items()})
         self.population = Population(begun, len(data.clients), channels_last=settings.channels_last)
         self.channel = Channel(listeners)
@@ -132,7 +132,7 @@ class Simulation:
 
     def _empty_reference(self) -> nn.Module:
         """A model whose tensors are only what the server sends; what never travels is not there to be referred to."""
-        reference = copy.deepcopy(self.template)
+        reference = copied(self.template)
         travelling = {entry.name for entry in self.shared}
         for entry in list(entries(reference)):
             if entry.is_parameter and entry.name not in travelling:
@@ -188,15 +188,15 @@ class Simulation:
 
     def own(self, client: int) -> nn.Module:
         """A copy of a client's model as its last local training left it."""
-        return copy.deepcopy(self.population.members[client])
+        return copied(self.population.members[client], {id(self.received): self.received})
 
     def shared_model(self) -> nn.Module:
         """The model of a client that has just joined: initial tensors, then what the server shares."""
-        return self._with_shared(copy.deepcopy(self.template))
+        return self._with_shared(copied(self.template))
 
     def synchronised(self, client: int) -> nn.Module:
         """A copy of a client's model as it would be at the start of the next round."""
-        return self._with_shared(copy.deepcopy(self.population.members[client]))
+        return self._with_shared(self.own(client))
 
     def _with_shared(self, model: nn.Module) -> nn.Module:
         with torch.no_grad():

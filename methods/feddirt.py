@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat
 from torch import Tensor, nn
 
 from common.errors import InputError, choose
+from common.settings import Layers, Units
 from federation import Algorithm, Batch, Update, call_with, names, settings
 from networks import ENCODERS
 from objectives.classification import Classification
@@ -41,9 +42,9 @@ class FedDIRT(Algorithm):
     weight: NonNegativeFloat = 2.0
     through: Literal["domains", "shared"] = "domains"
     autoencoder: str = "inb-mnist"
-    layers: PositiveInt = 10
-    directions: PositiveInt = 10
-    map_bins: Annotated[int, Field(ge=2)] = 71
+    layers: Layers = 10
+    directions: Units = 10
+    map_bins: Annotated[int, Field(ge=2, le=10_000)] = 71
     objective: Classification
     shared = names("w")
 

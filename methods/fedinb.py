@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from common.errors import InputError
 from common.keys import random_key
-from common.settings import settings
+from common.settings import Count, Layers, Units, settings
 from common.spec import TrainingSettings
 from federation import Algorithm, Meeting, Phase, nothing
 from objectives import Autoencoder, monotone, slices, stiefel
@@ -49,14 +49,14 @@ class FedINB(Algorithm):
     """
 
     objective: Autoencoder
-    layers: PositiveInt = 10
-    directions: PositiveInt = 10
-    iterations: PositiveInt = 200
-    bins: Annotated[int, Field(ge=1)] | None = None
+    layers: Layers = 10
+    directions: Units = 10
+    iterations: Count = 200
+    bins: Count | None = None
     barycenter: Literal["constant", "through"] = "constant"
     first_step: PositiveFloat = 0.1
-    map_bins: Annotated[int, Field(ge=2)] = 71
-    autoencoder_epochs: NonNegativeInt = 50
+    map_bins: Annotated[int, Field(ge=2, le=10_000)] = 71
+    autoencoder_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 50
 
     shared = nothing
 

@@ -1,14 +1,15 @@
 """FedStyle: Yang et al. 2022, More generalized and personalized unsupervised representation learning in a distributed
 system. A content model is federated; a style model, and a generator that puts style into content, stay local."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from kornia.color import rgb_to_grayscale
 from kornia.filters import sobel
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 
+from common.settings import Units
 from federation import Algorithm, Batch, Phase, Update, names, settings
 from networks import mlp
 from objectives.contrastive import Contrastive, info_nce
@@ -44,9 +45,9 @@ class FedStyle(Algorithm):
     """
 
     lam: NonNegativeFloat = Field(default=1.0, alias="lambda")
-    style_epochs: NonNegativeFloat = 10.0
+    style_epochs: Annotated[float, Field(ge=0, le=1_000_000)] = 10.0
     temperature: PositiveFloat = 0.07
-    hidden: PositiveInt = 256
+    hidden: Units = 256
     reading: Literal["corrected", "literal"] = "corrected"
     objective: Contrastive
 

@@ -1,9 +1,9 @@
 """PaDPaF: Almansoori et al. 2024, Partial disentanglement with partially-federated GANs."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import NonNegativeInt
+from pydantic import Field
 from torch import Tensor
 
 from common.errors import InputError
@@ -40,7 +40,7 @@ class PaDPaF(Algorithm):
     reading: Literal["paper", "released"] = "paper"
     fake_labels: Literal["all", "own"] = "all"
     conditional_norm: Literal["private", "federated"] = "private"
-    restyle_steps: NonNegativeInt = 0
+    restyle_steps: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     objective: Generative
 
     @property
@@ -101,10 +101,11 @@ class Restyling:
             m, y_fake = self.members[i], self.labels(batch)
             x_i = self.sample(m, self.latents(batch), self.latents(batch), y_fake)  # lines 5 and 6
             loss = self.loss(m, i, x_i, y_fake)
-            for module, state in ((modules[0], states[0]), (modules[1 + i], states[1 + i])):
-                leaves: list[Tensor] = list(module.parameters())
-                gradients = list(torch.autograd.grad(loss, leaves, retain_graph=True))
-                step(adam, leaves, gradients, state, 0.95 ** (50 * t // steps))
+            maps: list[list[Tensor]] = [list(modules[n].parameters()) for n in (0, 1 + i)]
+            gradients = list(torch.autograd.grad(loss, [*maps[0], *maps[1]]))
+            for n, leaves in zip((0, 1 + i), maps, strict=True):
+                own, gradients = gradients[: len(leaves)], gradients[len(leaves) :]
+                step(adam, leaves, own, states[n], 0.95 ** (50 * t // steps))
         for module in modules:
             module.eval()
         return {f"restyle/{key}": value.detach() for key, value in self.transfers(batch, x, y).items()}

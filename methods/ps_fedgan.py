@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor
 
 from attacks.eavesdropper import Attacker, Eavesdropper, knowledge_of
 from common.keys import random_key
 from common.optimisers import State
+from common.settings import Count, Units, Width
 from common.spec import OptimiserSettings, TrainingSettings
 from federation import (
     Algorithm,
@@ -55,12 +56,12 @@ class PSFedGAN(Algorithm):
         attackers: who listens; each to every user.
     """
 
-    latent: PositiveInt = 100
-    width: PositiveInt = 256
+    latent: Units = 100
+    width: Width = 256
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
     share: Literal["discriminator", "all", "once"] = "discriminator"
-    synthetic: PositiveInt = 6000
-    classifier_epochs: PositiveInt = 5
+    synthetic: Count = 6000
+    classifier_epochs: Count = 5
     attackers: list[Attacker] = Field(default_factory=list)
     objective: Classification
     shared = nothing

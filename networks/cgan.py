@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
+
+from common.settings import Units, Width, strict_call
 
 SLOPE = 0.2
 Masks = Sequence[Tensor]
@@ -33,10 +34,8 @@ def perceptron(sizes: Sequence[int]) -> nn.ModuleList:
 class Generator(nn.Module):
     """Noise and an embedded label -> an image in (-1, 1). 1,489,012 parameters for images of 28x28x1 and width 256."""
 
-    @validate_call
-    def __init__(
-        self, channels: int, image_size: int, classes: int, latent: PositiveInt = 100, width: PositiveInt = 256
-    ) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, classes: int, latent: Units = 100, width: Width = 256) -> None:
         super().__init__()
         self.shape, self.latent = (channels, image_size, image_size), latent
         self.embedding = nn.Embedding(classes, classes)
@@ -57,8 +56,8 @@ class Discriminator(nn.Module):
     Which hidden units are dropped is given, so that two sides can drop the same ones.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, classes: int, width: PositiveInt = 256) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, classes: int, width: Width = 256) -> None:
         super().__init__()
         self.width = width
         self.embedding = nn.Embedding(classes, classes)

@@ -1,7 +1,8 @@
 """A small encoder of our own, for runs on a few CPU cores; it stands in for ResNet-18 and is never called that."""
 
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
+
+from common.settings import Width, strict_call
 
 
 def _block(inputs: int, outputs: int) -> list[nn.Module]:
@@ -20,8 +21,8 @@ class Conv3(nn.Module):
         width: channels after the first convolution; doubled by each of the others.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 32) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 32) -> None:
         super().__init__()
         self.channels, self.image_size, self.features = channels, image_size, 4 * width
         self.layers = nn.Sequential(*_block(channels, width), *_block(width, 2 * width), *_block(2 * width, 4 * width))

@@ -1,7 +1,8 @@
 """The classifier that domains are generalised with: Nguyen et al. 2021 (DIRT), with FedDIRT's norms."""
 
-from pydantic import validate_call
 from torch import Tensor, nn
+
+from common.settings import strict_call
 
 FEATURES = 64
 
@@ -22,7 +23,7 @@ class DIRT(nn.Module):
     pixels, which no paper has, are padded, or nothing would be left of them.
     """
 
-    @validate_call
+    @strict_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         self.features, padding = FEATURES, 0 if image_size >= 16 else 2

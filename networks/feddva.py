@@ -4,10 +4,10 @@ images halve."""
 import math
 
 import torch
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
 
 from common.errors import InputError
+from common.settings import Units, Width, strict_call
 from networks.mlp import mlp
 
 Gaussian = tuple[Tensor, Tensor]
@@ -104,8 +104,8 @@ class DualEncoder(nn.Module):
         latent: dimensions of z, and of c.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 64, latent: PositiveInt = 8) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 64, latent: Units = 8) -> None:
         super().__init__()
         self.channels, self.image_size, self.width, self.latent = channels, image_size, width, latent
         self.features = 2 * latent
@@ -156,8 +156,8 @@ class FedDVACNN(nn.Module):
         features: as many as a dual encoder has.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 64, features: PositiveInt = 16) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 64, features: Units = 16) -> None:
         super().__init__()
         self.features = features
         backbone = Backbone(channels, image_size, 2 * width)

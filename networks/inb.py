@@ -1,10 +1,10 @@
 """FedINB's auto-encoders (App. E.1): what translation works on instead of pixels. An encoder makes its own decoder."""
 
 import torch
-from pydantic import validate_call
 from torch import Tensor, nn
 
 from common.errors import InputError
+from common.settings import strict_call
 
 CLAMP = 1e-6
 """How near to 0 and 1 a pixel may come before it is taken for a probability (authors' code)."""
@@ -16,7 +16,7 @@ class Pixels(nn.Module):
     So that what comes back is in [0, 1] whatever was done in between.
     """
 
-    @validate_call
+    @strict_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         self.shape = (channels, image_size, image_size)
@@ -48,7 +48,7 @@ class INBDigits(nn.Module):
     """That for MNIST: two convolutions (16, 8) with max-pooling; 8 x 7 x 7 numbers of 28 pixels. 3,217 parameters with
     its decoder."""
 
-    @validate_call
+    @strict_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         if image_size % 4:
@@ -79,7 +79,7 @@ class INBClothes(nn.Module):
     """That for FashionMNIST: three strided convolutions (8, 16, 32), one batch norm; 32 x 3 x 3 numbers. 11,825
     parameters with its decoder."""
 
-    @validate_call
+    @strict_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         if image_size != 28:

@@ -1,8 +1,9 @@
 """The LeNet of Zhu et al. 2019 (Deep leakage from gradients), which is smooth, so that gradients can be inverted."""
 
 import torch.nn.functional as F
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
+
+from common.settings import Width, strict_call
 
 
 class SmoothLeNet(nn.Module):
@@ -12,8 +13,8 @@ class SmoothLeNet(nn.Module):
         width: channels of each.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 12) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 12) -> None:
         super().__init__()
         sizes = [(channels, 2), (width, 2), (width, 1)]
         self.layers = nn.ModuleList(nn.Conv2d(inputs, width, 5, stride, padding=2) for inputs, stride in sizes)

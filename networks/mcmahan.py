@@ -1,7 +1,8 @@
 """The CNN of McMahan et al. 2017, up to its last hidden layer."""
 
-from pydantic import validate_call
 from torch import Tensor, nn
+
+from common.settings import strict_call
 
 
 class McMahanCNN(nn.Module):
@@ -11,7 +12,7 @@ class McMahanCNN(nn.Module):
     not pad, and 1,663,370, the paper's number, with the padding used here.
     """
 
-    @validate_call
+    @strict_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         self.features = 512

@@ -6,9 +6,9 @@ import math
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
 
+from common.settings import Width, strict_call
 from networks.spectral import SNConv2d, SNLinear, settle
 
 SLOPE = 0.01
@@ -43,8 +43,8 @@ class SNResNet(nn.Module):
         spectral_norm: of all convolutions.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 64, spectral_norm: bool = True) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 64, spectral_norm: bool = True) -> None:
         super().__init__()
         conv = SNConv2d if spectral_norm else nn.Conv2d
         plain = max(1, round(math.log2(image_size / 8)))

@@ -1,7 +1,8 @@
 """ResNet-18 of He et al. 2016, without its classifier."""
 
-from pydantic import validate_call
 from torch import Tensor, nn
+
+from common.settings import strict_call
 
 
 class ResNet18(nn.Module):
@@ -11,7 +12,7 @@ class ResNet18(nn.Module):
     whose protocol FedStyle follows; larger ones the ImageNet stem.
     """
 
-    @validate_call
+    @strict_call
     def __init__(self, channels: int, image_size: int) -> None:
         super().__init__()
         from torchvision.models import resnet18  # two seconds to import, which runs without a ResNet need not pay

@@ -5,6 +5,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+def _unit(x: Tensor) -> Tensor:
+    """x / |x|: the numbers of F.normalize, whose overhead would be most of what a power iteration costs."""
+    return x / torch.linalg.vector_norm(x).clamp_min(1e-12)
+
+
 class _SpectralNorm(nn.Module):
     """Divides a weight by its largest singular value, which power iteration follows from step to step.
 
@@ -27,8 +32,8 @@ class _SpectralNorm(nn.Module):
 
     def _iterated(self) -> tuple[Tensor, Tensor]:
         matrix = self.weight.flatten(1)
-        v = F.normalize(matrix.T @ self.u, dim=0)
-        return F.normalize(matrix @ v, dim=0), v
+        v = _unit(matrix.T @ self.u)
+        return _unit(matrix @ v), v
 
     def normalised(self) -> Tensor:
         """The weight over its spectral norm (Miyato et al. 2018, Eq. 8; Algorithm 1)."""

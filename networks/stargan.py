@@ -5,10 +5,10 @@ import itertools
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
 
 from common.errors import InputError
+from common.settings import Width, strict_call
 
 SLOPE = 0.01
 """Of the discriminator's leaky ReLUs."""
@@ -26,8 +26,8 @@ class StarGANFeatures(nn.Module):
         maps, side: of what the last convolution leaves; `features` are these maps, flattened.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 64) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 64) -> None:
         super().__init__()
         halvings = min(HALVINGS, image_size.bit_length() - 1)
         sizes = [channels, *(width * 2**n for n in range(halvings))]

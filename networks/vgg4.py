@@ -1,7 +1,8 @@
 """The small CNN that PS-FedGAN's classifiers are; the paper describes none."""
 
-from pydantic import PositiveInt, validate_call
 from torch import Tensor, nn
+
+from common.settings import Width, strict_call
 
 
 class VGG4(nn.Module):
@@ -11,8 +12,8 @@ class VGG4(nn.Module):
         width: channels of the first two.
     """
 
-    @validate_call
-    def __init__(self, channels: int, image_size: int, width: PositiveInt = 32) -> None:
+    @strict_call
+    def __init__(self, channels: int, image_size: int, width: Width = 32) -> None:
         super().__init__()
         self.features = 4 * width
         layers: list[nn.Module] = []

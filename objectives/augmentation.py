@@ -5,13 +5,15 @@ from typing import Annotated
 
 import kornia.augmentation as K
 import torch
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
+
+from common.settings import STRICT
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class AugmentationSettings(BaseModel, extra="forbid", frozen=True):
+class AugmentationSettings(BaseModel):
     """What is done to an image; the defaults are those of the FedU code, whose protocol FedStyle follows.
 
     Attributes:
@@ -23,9 +25,11 @@ class AugmentationSettings(BaseModel, extra="forbid", frozen=True):
         blur: probability of a Gaussian blur (used for images of 224 pixels).
     """
 
+    model_config = STRICT | ConfigDict(frozen=True)
+
     crop: Annotated[float, Field(gt=0, le=1)] = 0.08
     flip: Share = 0.5
-    jitter: Annotated[float, Field(ge=0)] = 0.8
+    jitter: Annotated[float, Field(ge=0, le=100)] = 0.8
     hue: Annotated[float, Field(ge=0, le=0.5)] = 0.2
     jitter_probability: Share = 0.8
     grey: Share = 0.2

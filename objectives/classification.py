@@ -1,10 +1,10 @@
 """Supervised classification."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch.nn.functional as F
-from pydantic import NonNegativeInt
+from pydantic import Field
 from torch import Tensor, nn
 
 from common.settings import settings
@@ -22,7 +22,7 @@ class Classification(Objective):
         frozen: the head alone is trained; of the encoder, only the statistics of batch norms follow the images.
     """
 
-    hidden: NonNegativeInt = 0
+    hidden: Annotated[int, Field(ge=0, le=4096)] = 0
     frozen: bool = False
 
     def model(self) -> Any:

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveFloat
 from torch import Tensor
 
-from common.settings import settings
+from common.settings import Units, settings
 from networks import mlp
 from objectives.augmentation import Augmentation, AugmentationSettings
 from objectives.objective import Model, Objective
@@ -38,8 +38,8 @@ class Contrastive(Objective):
         augmentation: how views are made.
     """
 
-    hidden: PositiveInt = 256
-    out: PositiveInt = 128
+    hidden: Units = 256
+    out: Units = 128
     augmentation: AugmentationSettings = AugmentationSettings()
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import PositiveInt
 from torch import Tensor
 
-from common.settings import settings
+from common.settings import Count, settings
 from federation import Update, names
 from networks.padpaf import ProjectionHead, projector
 from objectives.generative import NOISE, Generative, barlow_twins, of_one_style
@@ -39,7 +38,7 @@ class GAN(Generative):
     """
 
     loss_name: Literal["hinge", "non-saturating", "wasserstein"] = "hinge"
-    discriminator_steps: PositiveInt = 3
+    discriminator_steps: Count = 3
 
     def model(self) -> Any:
         """Parts: encoder φ^c, head ψ^c, projector g^c, generator G^c; style: encoder φ^s, head ψ^s, projector g^s,

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat
 from torch import Tensor
 
 from common.errors import InputError
-from common.settings import settings
+from common.settings import Units, Width, settings
 from networks.padpaf import StyleGenerator, StyleVectoriser, noise_sides
 from objectives.objective import Objective
 
@@ -52,8 +52,8 @@ class Generative(Objective):
         contrast: both terms of Eq. 14, or the content term alone, as the released code has it.
     """
 
-    latent: PositiveInt = 128
-    width: PositiveInt = 64
+    latent: Units = 128
+    width: Width = 64
     conditional: bool = False
     style_network: dict[str, Any] = Field(default_factory=dict)
     lam: NonNegativeFloat = 0.1

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import NonNegativeFloat, PositiveInt
+from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from common.errors import InputError
-from common.settings import settings
+from common.settings import Count, Layers, Units, Width, settings
 from federation import Update, names
 from networks.stargan import StarGANFeatures, StarGANGenerator, classifier, critic
 from objectives.objective import Model, Objective
@@ -47,14 +47,14 @@ class StarGAN(Objective):
         discriminator_steps: n_critic, the discriminator's steps for one of the generator.
     """
 
-    domains: PositiveInt
+    domains: Units
     targets: Literal["permuted", "uniform"] = "permuted"
-    width: PositiveInt = 64
-    blocks: PositiveInt = 6
+    width: Width = 64
+    blocks: Layers = 6
     lambda_cls: NonNegativeFloat = 1.0
     lambda_rec: NonNegativeFloat = 10.0
     lambda_gp: NonNegativeFloat = 10.0
-    discriminator_steps: PositiveInt = 5
+    discriminator_steps: Count = 5
 
     def model(self) -> Any:
         """Parts: encoder, which is the discriminator below its heads; critic D_src, classifier D_cls, generator G.

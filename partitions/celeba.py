@@ -1,10 +1,12 @@
 """CelebA in the layout in which torchvision stores it: aligned faces with attributes and identities."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from common.arrays import read_arrays
 from common.errors import InputError
 from partitions.files import keep
 from partitions.source import Source
@@ -17,14 +19,23 @@ Rosy_Cheeks Sideburns Smiling Straight_Hair Wavy_Hair Wearing_Earrings Wearing_H
 Wearing_Necklace Wearing_Necktie Young
 """.split()  # noqa: SIM905 -- forty lines otherwise
 """The columns of the attribute list."""
-CELEBA_FILES = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt", "img_align_celeba/*.jpg")
+LISTS = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt")
 
 
-def _columns(file: Path, header: int) -> list[list[str]]:
+def _columns(file: Path, header: int, columns: int) -> list[list[str]]:
     try:
-        return [line.split() for line in file.read_text().splitlines()[header:] if line.strip()]
-    except OSError as error:
-        raise InputError(f"source 'celeba': {file} is missing") from error
+        rows = [line.split() for line in file.read_text().splitlines()[header:] if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"source 'celeba': {file} is missing, or no text") from error
+    if odd := [row for row in rows if len(row) != columns]:
+        raise InputError(f"source 'celeba': {file} must have {columns} columns, got {' '.join(odd[0])[:80]!r}")
+    return rows
+
+
+def _number(text: str, file: str) -> int:
+    if not text.isdecimal():
+        raise InputError(f"source 'celeba': {file} must have numbers in its second column, got {text!r}")
+    return int(text)
 
 
 def read_celeba(folder: Path, size: int) -> Source:
@@ -35,15 +46,15 @@ def read_celeba(folder: Path, size: int) -> Source:
     Raises:
         InputError: a list or a picture is missing or unreadable.
     """
-    rows = _columns(folder / CELEBA_FILES[0], header=2)
+    rows = _columns(folder / LISTS[0], header=2, columns=1 + len(ATTRIBUTES))
     files = [row[0] for row in rows]
     attributes = np.array([[value == "1" for value in row[1:]] for row in rows])
-    identity = dict(_columns(folder / CELEBA_FILES[1], header=0))
-    part = dict(_columns(folder / CELEBA_FILES[2], header=0))
+    identity = dict(_columns(folder / LISTS[1], header=0, columns=2))
+    part = dict(_columns(folder / LISTS[2], header=0, columns=2))
     missing = [file for file in files if file not in identity or file not in part]
     if missing:
-        raise InputError(f"source 'celeba': {missing[0]} is in {CELEBA_FILES[0]} but not in the other lists")
-    _, labels = np.unique([int(identity[file]) for file in files], return_inverse=True)
+        raise InputError(f"source 'celeba': {missing[0]} is in {LISTS[0]} but not in the other lists")
+    _, labels = np.unique([_number(identity[file], LISTS[1]) for file in files], return_inverse=True)
     return Source(
         name="celeba",
         images=_faces(folder, files, size),
@@ -56,10 +67,10 @@ def read_celeba(folder: Path, size: int) -> Source:
 
 def _faces(folder: Path, files: list[str], size: int) -> np.ndarray:
     cache = folder / f".faces.{size}.cache.npz"
-    if cache.is_file():
-        with np.load(cache) as held:
-            if len(held["faces"]) == len(files):
-                return held["faces"]
+    with suppress(InputError):
+        held = read_arrays(cache).get("faces", np.zeros(0))
+        if len(held) == len(files):
+            return held
     faces = np.stack([_face(folder / "img_align_celeba" / file, size) for file in files])
     keep(cache, faces=faces)
     return faces

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, validate_call
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from common.errors import InputError
+from common.settings import strict_call
 
 Deal = Callable[..., list[np.ndarray]]
-_arrays = validate_call(config=ConfigDict(arbitrary_types_allowed=True))
+Concentration = Annotated[float, Field(ge=1e-3, le=1e6)]
+"""Of a Dirichlet distribution: from one class for each client to the same classes for all."""
 
 
 def _size(labels: np.ndarray, clients: int) -> int:
@@ -21,7 +23,7 @@ def _size(labels: np.ndarray, clients: int) -> int:
     return len(labels) // clients
 
 
-@_arrays
+@strict_call
 def iid(labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Equal shares with the same class proportions (FedStyle, Sec. Datasets); disjoint, at most clients - 1 left."""
     size = _size(labels, clients)
@@ -44,10 +46,8 @@ def _endless(indices: np.ndarray, rng: np.random.Generator) -> Iterator[int]:
         yield from rng.permutation(indices).tolist()
 
 
-@_arrays
-def dirichlet(
-    labels: np.ndarray, clients: int, rng: np.random.Generator, *, beta: Annotated[float, Field(gt=0)]
-) -> list[np.ndarray]:
+@strict_call
+def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, *, beta: Concentration) -> list[np.ndarray]:
     """Class proportions of each client from Dir(beta * 1), equal client sizes (FedStyle, App. B).
 
     With equal sizes and free proportions the clients together may ask for more images of a class than there are; its
@@ -63,10 +63,8 @@ def dirichlet(
     return dealt
 
 
-@_arrays
-def label_skew(
-    labels: np.ndarray, clients: int, rng: np.random.Generator, *, alpha: Annotated[float, Field(gt=0)]
-) -> list[np.ndarray]:
+@strict_call
+def label_skew(labels: np.ndarray, clients: int, rng: np.random.Generator, *, alpha: Concentration) -> list[np.ndarray]:
     """Class proportions of each client from Dir(alpha * prior), equal client sizes, disjoint (Hsu et al. 2019).
 
     `prior` are the classes' shares of all images. Each image's class is drawn from its client's proportions; a class
@@ -89,7 +87,7 @@ def label_skew(
     return dealt
 
 
-@_arrays
+@strict_call
 def shards(
     labels: np.ndarray, clients: int, rng: np.random.Generator, *, each: PositiveInt, repeat: bool = False
 ) -> list[np.ndarray]:
@@ -134,7 +132,7 @@ def _owners(
     return [owners[n] for n in rng.permutation(classes)]
 
 
-@_arrays
+@strict_call
 def by_class(
     labels: np.ndarray, clients: int, rng: np.random.Generator, *, of: list[list[NonNegativeInt]]
 ) -> list[np.ndarray]:

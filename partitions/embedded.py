@@ -43,17 +43,20 @@ def _source(name: str, pictures: Tensor) -> Source:
     return Source(name, images, _digits()[1], test=None, classes=10)
 
 
+@cache
 def plain() -> Source:
     """Digits as they are: light strokes on black."""
     return _source("digits-plain", _digits()[0])
 
 
+@cache
 def bold() -> Source:
     """Digits written with a thick soft pen: strokes widened by one pixel to each side, then blurred."""
     wide = F.max_pool2d(_digits()[0], 3, stride=1, padding=1)
     return _source("digits-bold", F.avg_pool2d(wide, 3, stride=1, padding=1, count_include_pad=False))
 
 
+@cache
 def photo() -> Source:
     """Digits in colour on crops of two photographs: |photograph - stroke|, as MNIST-M is made."""
     strokes, labels = _digits()

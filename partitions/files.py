@@ -4,11 +4,11 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from common.arrays import read_arrays
 from common.errors import InputError, nearest
 from common.files import written
 from partitions.source import Source, joined
@@ -27,30 +27,62 @@ def read_npz(name: str, file: Path, style: str | None) -> Source:
         InputError: the file cannot be read, a key is missing, or there is no such style.
     """
     try:
-        with np.load(file) as arrays:
-            held = {key: arrays[key] for key in arrays.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"source '{name}': {file} is not a readable .npz file ({error}); replace it") from error
+        held = read_arrays(file)
+    except InputError as error:
+        raise InputError(f"source '{name}': {error}; replace it") from error
     if {"train_images", "train_labels", "test_images", "test_labels"} <= held.keys():
         if style is not None:
             raise InputError(f"source '{name}/{style}': {file} has an official split and no styles")
-        return joined(name, (held["train_images"], held["train_labels"]), (held["test_images"], held["test_labels"]))
-    images = held.pop("images", None)
-    labels = held.pop("labels", held.get("identities"))
-    if images is None or labels is None:
+        train, test = ((held[f"{part}_images"], _numbers(name, f"{part}_labels", held)) for part in ("train", "test"))
+        return _without_gaps(joined(name, train, test))
+    if "images" not in held or not {"labels", "identities"} & held.keys():
         raise InputError(f"source '{name}': {file} must hold {_NPZ_KEYS}; it holds {', '.join(sorted(held))}")
-    labels = labels.astype(np.int64)
-    style_names = [str(s) for s in held.pop("style_names", np.unique(held.get("styles", [])))]
-    extra = {key: array for key, array in held.items() if array.ndim and len(array) == len(images)}
+    images, style_names = held.pop("images"), [str(s) for s in held.pop("style_names", np.array([])).flat]
+    key = "labels" if "labels" in held else "identities"
+    labels = _numbers(name, key, held)
+    extra = {k: array for k, array in held.items() if k != "labels" and array.ndim and len(array) == len(images)}
     source = Source(name, images, labels, None, int(labels.max(initial=0)) + 1, extra)
+    source = _without_gaps(source) if key == "labels" else source
     return source if style is None else _one_style(source, style, style_names)
 
 
+def _numbers(name: str, key: str, held: dict[str, np.ndarray]) -> np.ndarray:
+    """Labels or styles as int64.
+
+    Raises:
+        InputError: they are no whole numbers, one for each image.
+    """
+    array = held[key]
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"source '{name}': {key} must be integers of shape (n,), got {array.dtype} {array.shape}")
+    return array.astype(np.int64)
+
+
+def _without_gaps(source: Source) -> Source:
+    """The source.
+
+    Raises:
+        InputError: its labels leave out a class, as where one of them is a slip.
+    """
+    present = np.unique(source.labels)
+    if len(present) < source.classes:
+        missing = int(np.flatnonzero(present != np.arange(len(present)))[0])
+        raise InputError(
+            f"source '{source.name}': labels must number the classes from 0 without gaps, "
+            f"got {present[-1]} and no {missing}"
+        )
+    return source
+
+
 def _one_style(source: Source, style: str, style_names: list[str]) -> Source:
-    if style not in style_names:
+    if style not in style_names or "styles" not in source.extra:
         raise InputError(f"source '{source.name}/{style}': no such style; {nearest(style, style_names)}")
-    chosen = np.flatnonzero(source.extra["styles"] == style_names.index(style))
-    return source.taken(chosen, f"{source.name}/{style}")
+    styles = _numbers(source.name, "styles", source.extra)
+    if styles.min() < 0 or styles.max() >= len(style_names):
+        raise InputError(
+            f"source '{source.name}': styles must be in 0..{len(style_names) - 1}, got {styles.min()}..{styles.max()}"
+        )
+    return source.taken(np.flatnonzero(styles == style_names.index(style)), f"{source.name}/{style}")
 
 
 def read_folder(name: str, folder: Path, size: int) -> Source:
@@ -89,10 +121,10 @@ def keep(cache: Path, **arrays: Any) -> None:
 
 
 def _cached(file: Path, key: str) -> np.ndarray | None:
-    if not file.is_file():
-        return None
-    with np.load(file) as held:
-        return held["images"] if str(held["key"]) == key else None
+    with suppress(InputError):  # a file that is damaged is made anew, like one that is not there
+        held = read_arrays(file)
+        return held["images"] if held.keys() == {"key", "images"} and str(held["key"]) == key else None
+    return None
 
 
 def _decoded(name: str, path: Path, size: int) -> np.ndarray:

@@ -163,6 +163,8 @@ def _refuse(settings: DataSettings) -> None:
         for key in ("marks", "rotations", "per_class", "label_shift", "unseen"):
             if getattr(settings, key):
                 raise InputError(f"data.{key}: with pool 'together' all styles show the same images; see data.pool")
+    if settings.attributes and settings.pool == "own":
+        raise InputError("data.attributes: clients hold images by attribute with pool 'together'; see data.pool")
     if not settings.seen:
         raise InputError(f"data.unseen: must leave a style for clients, got all {len(settings.styles)}")
     if settings.drawn_in > 1 and (settings.per_class is None or settings.per_class % settings.drawn_in):
@@ -290,8 +292,10 @@ def _held_by_server(settings: DataSettings, source: Source, mask: np.ndarray, se
         rng = np.random.default_rng(random_key(seed, "server", source.name))
         training = np.flatnonzero(mask)
         held[training[stratified(source.labels[training], settings.server_share, rng)]] = True
-        if not held.any():
-            raise InputError(f"data.server_share: {settings.server_share:g} of '{source.name}' is not an image")
+        left = len(training) - held.sum()
+        if not held.any() or not left:
+            who = "the server" if left else "clients"
+            raise InputError(f"data.server_share: {settings.server_share:g} of '{source.name}' leaves {who} no image")
     return held
 
 
@@ -376,8 +380,16 @@ def _style_views(settings: DataSettings) -> tuple[View, ...] | None:
 
 
 def _split(source: Source, train_fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """The mask of training images: the official split where there is one."""
-    return ~source.test if source.test is not None else stratified(source.labels, train_fraction, rng)
+    """The mask of training images: the official split where there is one.
+
+    Raises:
+        InputError: there is no training image, or no test image.
+    """
+    mask = ~source.test if source.test is not None else stratified(source.labels, train_fraction, rng)
+    if mask.all() or not mask.any():
+        why = "" if source.test is not None else f"; see data.train_fraction, {train_fraction:g}"
+        raise InputError(f"source '{source.name}': of {len(mask)} images {mask.sum()} are for training{why}")
+    return mask
 
 
 def _deal(

@@ -37,6 +37,8 @@ class Source:
                 f"source '{self.name}': images must be bytes of shape (n, height, width) or (n, height, width, 3), "
                 f"got {dtype} {shape}"
             )
+        if min(shape[1:3]) < 4:
+            raise InputError(f"source '{self.name}': images must have 4 pixels or more to a side, got {shape}")
         beside = {"labels": self.labels, **({} if self.test is None else {"test": self.test}), **self.extra}
         for key, array in beside.items():
             if len(array) != len(self.images):
@@ -72,11 +74,17 @@ class Source:
 
 def joined(name: str, train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]) -> Source:
     """A source with an official split from (images, labels) of both parts."""
+    for part, (images, of_these) in (("training", train), ("test", test)):
+        if len(images) != len(of_these) or images.shape[1:] != train[0].shape[1:]:
+            raise InputError(
+                f"source '{name}': {part} images {images.shape} do not fit their {len(of_these)} labels, "
+                f"or training images {train[0].shape}"
+            )
     labels = np.concatenate([train[1], test[1]]).astype(np.int64)
     return Source(
         name=name,
         images=np.concatenate([train[0], test[0]]),
         labels=labels,
         test=np.repeat([False, True], [len(train[0]), len(test[0])]),
-        classes=int(labels.max()) + 1,
+        classes=int(labels.max(initial=0)) + 1,
     )

@@ -8,15 +8,15 @@ A name is one of the embedded digits, a data set that torchvision knows, a file 
 below the data root; docs/data.md describes them.
 """
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from common.errors import InputError, nearest
+from common.sources import DATA_SETTING, EXPRESSION, KNOWN, how_to_get
 from partitions import embedded
-from partitions.celeba import CELEBA_FILES, read_celeba
+from partitions.celeba import read_celeba
 from partitions.files import read_folder, read_npz
 from partitions.published import TORCHVISION
 from partitions.source import Source
@@ -27,22 +27,8 @@ EMBEDDED: dict[str, Callable[[], Source]] = {
     "digits-photo": embedded.photo,
 }
 
-MANUAL = {
-    "celeba": f"faces with 40 attributes and identities; put torchvision's folder there: {', '.join(CELEBA_FILES)}",
-    "office-home": "65 kinds of objects in 4 styles; unpack it as office-home/<style>/<class>/*.jpg",
-    "adaptiope": "123 kinds of objects in 3 styles; unpack it as adaptiope/<style>/<class>/*.jpg",
-    "mnist-m": "MNIST on photographs; put mnist-m.npz there",
-}
-
-SOURCES: dict[str, str] = {
-    **{name: read.__doc__ or "" for name, read in EMBEDDED.items()},
-    **{name: known.about for name, known in TORCHVISION.items()},
-    **MANUAL,
-}
+SOURCES: dict[str, str] = {name: known.about for name, known in KNOWN.items()}
 """Every source with a name of its own, and what it is."""
-
-_SETTING = "--config data=FOLDER, or the environment variable DIPTYCH_DATA"
-_EXPRESSION = re.compile(r"(?P<name>[\w.-]+)(?:/(?P<style>[^\[\]/]+))?(?:\[(?P<slice>-?\d*:-?\d*(?::-?\d+)?)\])?")
 
 
 def load(expression: str, size: int, root: str) -> Source:
@@ -56,7 +42,7 @@ def load(expression: str, size: int, root: str) -> Source:
         InputError: the expression cannot be parsed, or the source cannot be found, downloaded or read; the sentence
             says what to put where.
     """
-    match = _EXPRESSION.fullmatch(expression)
+    match = EXPRESSION.fullmatch(expression)
     if match is None:
         raise InputError(f"source '{expression}': write it as name, name/style, or either with [start:stop:step]")
     source = _whole(match["name"], match["style"], size, Path(root).expanduser())
@@ -78,9 +64,9 @@ def _sliced(source: Source, expression: str, text: str) -> Source:
 def _whole(name: str, style: str | None, size: int, root: Path) -> Source:
     if name in EMBEDDED and style is None:
         return EMBEDDED[name]()
-    if name in TORCHVISION and style is None and TORCHVISION[name].found(root):
+    if name in TORCHVISION and style is None and KNOWN[name].there(root):
         return _read_published(name, root, download=False)
-    if name == "celeba" and (root / "celeba" / CELEBA_FILES[0]).is_file():
+    if name == "celeba" and (root / KNOWN[name].files[0]).is_file():
         return read_celeba(root / "celeba", size)
     if (root / f"{name}.npz").is_file():
         return read_npz(name, root / f"{name}.npz", style)
@@ -101,16 +87,16 @@ def _read_published(name: str, root: Path, *, download: bool) -> Source:
         if download:
             raise InputError(
                 f"source '{name}': not found below '{root}' and it could not be downloaded ({reason}); put "
-                f"{', '.join(known.files)} there, or name the folder that has them: {_SETTING}"
+                f"{', '.join(KNOWN[name].files)} there, or name the folder that has them: {DATA_SETTING}"
             ) from error
         raise InputError(
-            f"source '{name}': its files below '{root}' cannot be read ({reason}); delete {', '.join(known.files)} "
-            "to have them downloaded again"
+            f"source '{name}': its files below '{root}' cannot be read ({reason}); delete "
+            f"{', '.join(KNOWN[name].files)} to have them downloaded again"
         ) from error
     if known.sha256 and source.sha256 != known.sha256:
         raise InputError(
             f"source '{name}': the files below '{root}' are not the published data (sha256 {source.sha256[:12]}..., "
-            f"expected {known.sha256[:12]}...); delete {', '.join(known.files)} to have them downloaded again"
+            f"expected {known.sha256[:12]}...); delete {', '.join(KNOWN[name].files)} to have them downloaded again"
         )
     return source
 
@@ -119,9 +105,12 @@ def _absent(name: str, style: str | None, root: Path) -> str:
     place = f"{name}/{style}" if style else name
     if name in EMBEDDED or name in TORCHVISION:
         return f"source '{place}': '{name}' has no styles to choose from; write '{name}'"
-    if name in MANUAL:
-        return f"source '{place}': not found below '{root}': {MANUAL[name]} (or name another folder: {_SETTING})"
+    if name in KNOWN:
+        return (
+            f"source '{place}': not found below '{root}'; put there {how_to_get(name)} "
+            f"(or name another folder: {DATA_SETTING})"
+        )
     return (
         f"source '{place}': neither {name}.npz nor a folder {place}/ with one folder per class is below '{root}'; "
-        f"{nearest(name, SOURCES)}"
+        f"{nearest(name, KNOWN)}"
     )

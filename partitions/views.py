@@ -16,15 +16,16 @@ import kornia.geometry.transform as geometry
 import torch
 import torch.nn.functional as F
 from kornia.filters import gaussian_blur2d
-from pydantic import ConfigDict, Field, validate_call
+from pydantic import Field
 from torch import Tensor
 
 from common.errors import choose
-from common.settings import checked
+from common.settings import checked, strict_call
 from common.spec import Named
 
 View = Callable[..., Tensor]
 Share = Annotated[float, Field(gt=0, le=1)]
+Angle = Annotated[float, Field(ge=0, le=180)]
 
 
 def resized(x: Tensor, size: int) -> Tensor:
@@ -46,7 +47,7 @@ def plain(x: Tensor, size: int, generator: torch.Generator) -> Tensor:
 
 def zoom_in(x: Tensor, size: int, generator: torch.Generator, *, share: Share = 22 / 28) -> Tensor:
     """CenterCrop(22): the middle `share` of the side (22 of 28 pixels)."""
-    side = round(share * x.shape[-1])
+    side = max(1, round(share * x.shape[-1]))
     start = (x.shape[-1] - side) // 2
     return resized(x[..., start : start + side, start : start + side], size)
 
@@ -78,7 +79,7 @@ def vertical_flip(x: Tensor, size: int, generator: torch.Generator) -> Tensor:
     return resized(x.flip(-2), size)
 
 
-def rotation(x: Tensor, size: int, generator: torch.Generator, *, degrees: float = 40.0) -> Tensor:
+def rotation(x: Tensor, size: int, generator: torch.Generator, *, degrees: Angle = 40.0) -> Tensor:
     """RandomRotation(40): by an angle in ±40 degrees, nearest pixel, black outside."""
     angle = _uniform(x, -degrees, degrees, generator)
     return resized(geometry.rotate(x, angle, mode="nearest"), size)
@@ -182,7 +183,6 @@ def view(where: str, named: Named, size: int) -> Callable[[Tensor, torch.Generat
     settings = dict(named)
     kind = VIEWS[choose(f"{where}.name", str(settings.pop("name", None)), VIEWS)]
 
-    strict = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(kind)
     example = {"x": torch.zeros(1, 1, 8, 8), "size": 8, "generator": torch.Generator()}
-    checked(strict, where, settings, **example)
+    checked(strict_call(kind), where, settings, **example)
     return lambda x, generator: kind(x, size, generator, **settings)

@@ -30,7 +30,7 @@ def by_factor(records: pd.DataFrame) -> Figure:
     cloud = _rows(records, split="setup-2", metric="accuracy", role="cloud", setting="", client="")["value"].mean()
     figure, axis = plt.subplots(figsize=(5.5, 3.4), layout="constrained")
     users, mean = rows[rows["client"] != ""], rows[rows["client"] == ""]
-    sns.stripplot(users, x="r", y="value", color="0.6", size=4, jitter=0.15, ax=axis)
+    sns.stripplot(users, x="r", y="value", color="0.6", size=4, alpha=0.5, jitter=False, ax=axis)
     means = mean.groupby("r", sort=False)["value"].mean()
     axis.plot(range(len(means)), means.to_numpy(), color=sns.color_palette("deep")[0], marker="o", label="mean")
     axis.axhline(cloud, color="0.2", ls="--", lw=1, label="the cloud")

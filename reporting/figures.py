@@ -36,6 +36,7 @@ from reporting.records import published
 from reporting.translated import AGAINST_COST, against_cost, objectives, over_iterations
 
 FORMATS = ("png", "pdf", "svg")
+DPI = 150
 SPLITS = {"iid": "Ho", "dirichlet-0.2": "He@0.2", "dirichlet-0.8": "He@0.8"}
 SSL = {"simclr": "SimCLR", "simsiam": "SimSiam"}
 OURS, PAPER = sns.color_palette("deep")[0], "0.6"
@@ -409,9 +410,13 @@ def write_figure(name: str, data: Any, about: str, files: Sequence[Path]) -> Non
     figure = FIGURES[name](data)
     per_line = int(figure.get_figwidth() * 20)  # letters of this size to an inch
     figure.text(0, -0.02, textwrap.fill(about, per_line), fontsize=7, color="0.4", va="top")
+    figure.set_dpi(DPI)
+    figure.draw_without_rendering()  # lays it out: once, and not twice for each format
+    figure.set_layout_engine("none")
+    box = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
     for file, form in forms.items():
         with written(file) as part:
             # no dates, so that the same records give the same bytes
             metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[form]
-            figure.savefig(part, format=form, dpi=150, bbox_inches="tight", metadata=metadata)
+            figure.savefig(part, format=form, dpi=DPI, bbox_inches=box, metadata=metadata)
     plt.close(figure)

@@ -1,10 +1,10 @@
 """Reading records and published numbers, and the averages that papers print."""
 
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
+from pandas.core.groupby import SeriesGroupBy
 
 from common.codehash import ROOT
 from common.errors import InputError
@@ -38,26 +38,30 @@ def read_csv(file: Path) -> pd.DataFrame:
         raise InputError(f"{file}: cannot be read as CSV ({error})") from error
 
 
-def read_arrays(file: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file."""
-    try:
-        with np.load(file) as held:
-            return {key: held[key] for key in held.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(f"{file}: cannot be read as .npz ({error})") from error
+def read_rows(file: Path) -> pd.DataFrame:
+    """Records as text, as `diptych evaluate` writes them.
+
+    Raises:
+        InputError: the file cannot be read, has other columns, or values that are no numbers.
+    """
+    records = read_csv(file)
+    missing = [column for column in COLUMNS if column not in records]
+    if missing:
+        raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
+    odd = records["value"][pd.to_numeric(records["value"], errors="coerce").isna() & (records["value"] != "")]
+    if len(odd):
+        raise InputError(f"{file}: line {odd.index[0] + 2}: a value must be a number or empty, got {odd.iloc[0]!r}")
+    return records
 
 
 def read_records(file: Path) -> pd.DataFrame:
     """Our records, `value` as a number (NaN where a run diverged), averages over styles and splits included.
 
     Raises:
-        InputError: the file cannot be read or has other columns.
+        InputError: the file is no table of records.
     """
-    records = read_csv(file)
-    missing = [column for column in COLUMNS if column not in records]
-    if missing:
-        raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
-    records["value"] = pd.to_numeric(records["value"], errors="coerce")
+    records = read_rows(file)
+    records["value"] = pd.to_numeric(records["value"])
     return with_averages(with_families(records))
 
 
@@ -104,26 +108,26 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     """
     members = records[(records["protocol"] != "") & (records["client"] == "") & (records["aggregate"] == "none")]
     members = members[members["style"] != "all"]
+    if members.empty:
+        return records
     group = ["table", "dataset", "clients_per_style"]
-    expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1)
-    rows = []
-    for case, cells in members.groupby(_CASE, sort=False):
-        first = dict(zip(_CASE, map(str, case), strict=True))
-        if len(cells) != expected[tuple(first[key] for key in group)]:
-            continue
-        splits = cells["split"].unique()
-        rows.append(
-            cells.iloc[0].to_dict()
-            | first
-            | {
-                "style": "all",
-                "split": splits[0] if len(splits) == 1 else "all",
-                "aggregate": "mean",
-                "value": cells["value"].mean(skipna=False),
-                "status": "diverged" if (cells["status"] == "diverged").any() else "ok",
-                "source": "",
-                "stand_in": "yes" if (cells["stand_in"] == "yes").any() else "",
-                "run": "",
-            }
-        )
-    return pd.concat([records, pd.DataFrame(rows, columns=records.columns)], ignore_index=True)
+    expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1).rename("expected").reset_index()
+    cases = members.groupby(_CASE, sort=False)
+    first = members.drop_duplicates(_CASE)  # in the order of the cases
+    averages = first.assign(
+        style="all",
+        split=first["split"].where(cases["split"].nunique().eq(1).to_numpy(), "all"),
+        aggregate="mean",
+        value=cases["value"].apply(lambda values: values.mean(skipna=False)).to_numpy(),
+        status=_one_of(cases["status"], "diverged", "ok"),
+        source="",
+        stand_in=_one_of(cases["stand_in"], "yes", ""),
+        run="",
+    )
+    whole = cases.size().to_numpy() == first.merge(expected, on=group)["expected"].to_numpy()
+    return pd.concat([records, averages[whole]], ignore_index=True)
+
+
+def _one_of(cases: SeriesGroupBy, value: str, otherwise: str) -> np.ndarray:
+    """For each case, `value` if one of its members has it."""
+    return np.where(cases.agg(lambda members: bool((members == value).any())), value, otherwise)

@@ -28,6 +28,8 @@ CONTROLS = {
     "rotation": "control: turned by the angle in between",
     "other": "control: other images of the target",
 }
+SAID = ["ours", "std", "seeds", "paper", "difference", "verdict", "why", "stand_in", "note", "measured_as"]
+"""What is said of a cell."""
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
 LEGEND = (
@@ -111,7 +113,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
                 "measured_as": ours.measured_as if ours else "",
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*layout.keys, *SAID])
 
 
 def _quoted(layout: Layout) -> Iterator[pd.DataFrame]:
@@ -174,7 +176,8 @@ def _control_rows(
 
 def _ours(cells: pd.DataFrame) -> Ours:
     """Every seed counts once, however many of the layout's tables its run is for."""
-    by_seed = cells.groupby("seed")["value"].agg(lambda values: values.mean(skipna=False))
+    seeds = sorted(cells["seed"].unique())
+    by_seed = pd.Series([cells["value"][cells["seed"] == seed].mean(skipna=False) for seed in seeds])
     return Ours(
         mean=float(by_seed.mean(skipna=False)),
         std=float(by_seed.std()) if len(by_seed) > 1 else 0.0,

@@ -11,13 +11,17 @@ GENERATED = ("results", ".git", ".venv", ".snakemake", "__pycache__", "*.egg-inf
 
 
 class Checkout:
-    """A copy of the project at `path`, and commands run in it."""
+    """A copy of the project at `path`, and commands run in it.
 
-    def __init__(self, path: Path, source: Path = ROOT) -> None:
+    Args:
+        source: what is copied; another checkout with all that it has made. None: the copy is there already.
+    """
+
+    def __init__(self, path: Path, source: Path | None = ROOT) -> None:
         if source == ROOT:
             shutil.copytree(ROOT, path, ignore=shutil.ignore_patterns(*GENERATED))
             shutil.copytree(ROOT / "results" / "paper", path / "results" / "paper")
-        else:  # with all that it has made
+        elif source is not None:
             shutil.copytree(source, path, symlinks=True)
         self.path = path
         # the copy's own packages, wherever the project is installed; no data but what comes with it

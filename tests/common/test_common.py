@@ -55,12 +55,12 @@ def edited(tmp_path, monkeypatch):
         for name, content in (files | {f"{k}.py": v for k, v in changes.items()}).items():
             (tmp_path / name).write_text(content)
         monkeypatch.setattr(codehash, "ROOT", tmp_path)
-        for cached in (codehash._parsed, codehash._imported, codehash._module_hash, code_hash):
+        for cached in (codehash.module_file, codehash._read, code_hash):
             cached.cache_clear()
         return code_hash("a")
 
     yield hashed
-    for cached in (codehash._parsed, codehash._imported, codehash._module_hash, code_hash):
+    for cached in (codehash.module_file, codehash._read, code_hash):
         cached.cache_clear()
 
 

@@ -89,6 +89,7 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
             **TRAINING.get(name, {}),
             **training,
         },
+        samples={"images": 40, "probed": 60},
     )
 
 

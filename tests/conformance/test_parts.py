@@ -15,7 +15,8 @@ from common.spec import Spec
 from diptych.judging import train_judge
 from diptych.study import JudgeSettings
 from diptych.training import train
-from evaluation import EVALUATIONS, EXTRACTS
+from evaluation.extracts import EXTRACTS
+from evaluation.registry import EVALUATIONS
 from federation.names import selected
 from networks import ENCODERS
 from objectives import OBJECTIVES

@@ -1,205 +1,27 @@
 """Wrong input: exit status 2, one clear sentence on stderr that names key, value and what is allowed, nothing left."""
 
-import copy
+import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
+import torch
+from safetensors.numpy import save_file
 
+import common.files
 import diptych.check
 import diptych.study
+import diptych.training
 from common.errors import InputError
+from common.records import COLUMNS
+from common.run_folder import FILES
 from diptych.cli import main
 from diptych.study import load_study
-from tests.digits import STYLES
-
-GOOD: dict[str, Any] = {
-    "run": "fedstyle/try/fedavg/default/1",
-    "scale": "digits",
-    "seed": 1,
-    "labels": {"paper": "fedstyle", "method": "fedavg"},
-    "data": {"dataset": "digit", "styles": STYLES, "image_size": 8},
-    "network": {"name": "conv3", "width": 4},
-    "objective": {"name": "simclr", "hidden": 8, "out": 4, "augmentation": {"crop": 0.5}},
-    "algorithm": {"name": "fedavg"},
-    "training": {"rounds": 1, "local_epochs": 0.1, "batch_size": 8},
-}
-
-# what is put where in a good specification -> what the sentence must say
-WRONG_SPECS: list[tuple[str, Any, list[str]]] = [
-    ("sed", 1, ["sed: unknown key", "did you mean 'seed'", "training"]),
-    ("seed", None, ["seed: this key is needed"]),
-    ("seed", -3, ["seed", "greater than or equal to 0", "-3"]),
-    ("seed", "one", ["seed", "integer", "'one'"]),
-    ("training.rounds", "many", ["training.rounds", "integer", "'many'"]),
-    ("training.rounds", 0, ["training.rounds", "greater than 0", "0"]),
-    ("training.round", 3, ["training.round: unknown key", "did you mean 'rounds'"]),
-    ("training.batch_size", 1, ["training.batch_size", "greater than or equal to 2"]),
-    ("training.local_epochs", -1, ["training.local_epochs", "greater than 0", "-1"]),
-    ("training.local_steps", 0, ["training.local_steps", "greater than 0", "0"]),
-    ("training.participation", 1.5, ["training.participation", "less than or equal to 1", "1.5"]),
-    ("training.buffers", "lokal", ["training.buffers", "'lokal'", "did you mean 'local'", "local, shared"]),
-    ("training.precision", "fp16", ["training.precision", "'fp16'", "bf16, fp32"]),
-    ("training.optimiser.name", "sdg", ["training.optimiser.name", "'sdg'", "did you mean 'sgd'", "adam, sgd"]),
-    ("training.optimiser.lr", 0, ["training.optimiser.lr", "greater than 0"]),
-    ("training.optimiser.momentum", 1, ["training.optimiser.momentum", "less than 1"]),
-    ("training.server.weighting", "sise", ["training.server.weighting", "did you mean 'size'", "size, uniform"]),
-    ("algorithm.name", "fedavgg", ["algorithm.name", "'fedavgg'", "did you mean 'fedavg'", "fedstyle"]),
-    ("algorithm.mu", 0.1, ["algorithm.mu: unknown key", "allowed: nothing"]),
-    ("algorithm", {"name": "fedprox", "mu": -1}, ["algorithm.mu", "greater than or equal to 0", "-1"]),
-    ("algorithm", {"name": "fedprox", "nu": 1}, ["algorithm.nu: unknown key", "did you mean 'mu'"]),
-    ("algorithm", {"name": "apfl", "alpha": 2}, ["algorithm.alpha", "less than or equal to 1", "2"]),
-    ("algorithm", {"name": "apfl", "alpha": 1, "reading": "fedstyle"}, ["algorithm.alpha: must be less than 1"]),
-    ("algorithm", {"name": "fedprox", "mu": 0, "reading": "fedstyle"}, ["algorithm.mu: must be more than 0"]),
-    ("algorithm", {"name": "scaffold"}, ["training.server: SCAFFOLD", "'mean'", "'uniform'"]),
-    ("objective", {"name": "gan", "latent": 8, "width": 8}, ["'generator.", "never be trained", "each 3 batches"]),
-    ("algorithm", {"name": "fedstyle", "lambda": "x"}, ["algorithm.lambda", "number", "'x'"]),
-    ("algorithm", {"name": "ditto", "reading": "canonic"}, ["algorithm.reading", "did you mean 'canonical'"]),
-    ("algorithm", {"mu": 1}, ["algorithm.name: this key is needed"]),
-    ("objective.name", "simcrl", ["objective.name", "'simcrl'", "did you mean 'simclr'", "classification"]),
-    ("objective.temperature", 0, ["objective.temperature", "greater than 0"]),
-    ("objective.augmentation.hew", 0.1, ["objective.augmentation.hew", "did you mean 'hue'"]),
-    ("objective.classes", 3, ["objective.classes", "follows from the rest"]),
-    ("network.name", "conv4", ["network.name", "'conv4'", "did you mean 'conv3'", "resnet18"]),
-    ("network.width", "wide", ["network.width", "integer", "'wide'"]),
-    ("network.depth", 3, ["network.depth: unknown key", "allowed: width"]),
-    ("data.image_size", 4, ["data.image_size", "greater than or equal to 8", "4"]),
-    ("data.channels", 2, ["data.channels", "'2'", "1, 3"]),
-    ("data.styles", {}, ["data.styles", "at least 1"]),
-    ("data.styles.usps", "digits-blod", ["'digits-blod'", "did you mean 'digits-bold'", "mnist"]),
-    ("data.styles.usps", "digits-bold[a:b]", ["'digits-bold[a:b]'", "name/style", "[start:stop:step]"]),
-    ("data.styles.usps", "digits-bold/Art", ["'digits-bold/Art'", "no styles"]),
-    ("data.styles.usps", "celeba", ["'celeba'", "not found below", "list_attr_celeba.txt", "DIPTYCH_DATA"]),
-    ("data.styles.usps", "office-home/Art", ["'office-home/Art'", "unpack it as", "DIPTYCH_DATA"]),
-    ("data.deal", {"name": "dirichlett", "beta": 1}, ["data.deal.name", "did you mean 'dirichlet'", "iid"]),
-    ("data.deal", {"name": "dirichlet"}, ["data.deal.beta: this key is needed"]),
-    ("data.deal", {"name": "dirichlet", "beta": 0}, ["data.deal.beta", "greater than 0"]),
-    ("data.deal", {"name": "iid", "beta": 1}, ["data.deal.beta: unknown key"]),
-    ("data.clients_per_style", 5000, ["clients_per_style", "5000"]),
-    ("data.train_fraction", 1.0, ["data.train_fraction", "less than 1"]),
-    ("data.marks", {"usps": "elipse"}, ["data.marks.usps", "'elipse'", "did you mean 'ellipse'"]),
-    ("data.at_most", 1, ["data.at_most", "batch norm needs two images"]),
-    ("data.at_most", 0, ["data.at_most", "greater than 0"]),
-    ("data.test_images", "some", ["data.test_images", "all, dealt"]),
-    ("algorithm", {"name": "feddva", "xi": -1}, ["algorithm.xi", "greater than or equal to 0", "-1"]),
-    ("algorithm", {"name": "feddva"}, ["FedDVA cannot be used with objective 'simclr'"]),
-    ("network", {"name": "dual-encoder", "latent": 0}, ["network.latent", "greater than 0", "0"]),
-    ("network", {"name": "dual-encoder", "width": 0}, ["network.width", "greater than 0"]),
-    ("score_every", -1, ["score_every", "greater than or equal to 0"]),
-    ("objective", {"name": "autoencoder"}, ["network.name", "needs a network with a decoder", "inb-mnist"]),
-    ("algorithm", {"name": "fedinb"}, ["FedINB cannot be used with objective 'simclr'"]),
-    ("algorithm", {"name": "feddirt", "layers": 0}, ["algorithm.layers", "greater than 0", "0"]),
-    ("network", {"name": "inb-mnist", "width": 4}, ["network.width: unknown key"]),
-    ("network", {"name": "inb-fmnist"}, ["data.image_size", "network 'inb-fmnist' needs 28", "8"]),
-]
-TRANSLATING = {
-    "network": {"name": "inb-mnist"},
-    "objective": {"name": "autoencoder"},
-    "algorithm": {"name": "fedinb", "layers": 1, "directions": 2, "iterations": 2, "autoencoder_epochs": 1},
-    "data": GOOD["data"] | {"per_class": 8},
-}
-WRONG_TRANSLATIONS: list[tuple[str, Any, list[str]]] = [
-    ("algorithm.directions", 33, ["algorithm.directions", "there are 32 dimensions", "33"]),
-    ("algorithm.bins", 0, ["algorithm.bins", "greater than or equal to 1", "0"]),
-    ("data.styles", {"mnist": STYLES["mnist"]}, ["translation needs two domains", "got 1"]),
-    ("data.per_class", None, ["data.per_class", "as many images of each class at each client"]),
-    ("data.per_class", 1, ["data.per_class", "two or more", "got between 1 and 1"]),
-    ("data.classes_per_client", 0.5, ["data.per_class", "got between 0 and 8"]),
-    ("data.image_size", 10, ["data.image_size", "network 'inb-mnist' needs a multiple of 4", "10"]),
-    ("training.rounds", 2, ["training.rounds", "there are 1 layers (algorithm.layers)"]),
-]
-
-
-def _complains(capsys: pytest.CaptureFixture[str], arguments: list[str], words: list[str]) -> None:
-    """The command ends with status 2 and one sentence that has these words in it."""
-    assert main(arguments) == 2
-    said = capsys.readouterr()
-    lines = said.err.strip().splitlines()
-    assert len(lines) == 1, said.err
-    assert lines[0].startswith("diptych: ")
-    for word in words:
-        assert word in lines[0]
-
-
-def _with(key: str, value: Any, good: dict[str, Any] = GOOD) -> dict[str, Any]:
-    spec = copy.deepcopy(good)
-    place = spec
-    *path, last = key.split(".")
-    for part in path:
-        place = place.setdefault(part, {})
-    if value is None:
-        del place[last]
-    else:
-        place[last] = value
-    return spec
-
-
-@pytest.fixture
-def spec(tmp_path) -> Callable[[dict[str, Any]], str]:
-    def write(content: dict[str, Any]) -> str:
-        file = tmp_path / "spec.yaml"
-        file.write_text(yaml.safe_dump(content))
-        return str(file)
-
-    return write
-
-
-def _nothing_left(folder: Path) -> bool:
-    return not folder.exists() or not list(folder.iterdir())
-
-
-# ---- specifications
-
-
-def test_the_good_one_is_good(spec, tmp_path):
-    assert main(["train", spec(GOOD), "--out", str(tmp_path / "run")]) == 0
-
-
-@pytest.mark.parametrize(("key", "value", "words"), WRONG_SPECS, ids=[f"{k}={v}" for k, v, _ in WRONG_SPECS])
-def test_a_wrong_specification(key, value, words, spec, tmp_path, capsys):
-    command = ["train", spec(_with(key, value)), "--out", str(tmp_path / "run"), "--data", str(tmp_path / "data")]
-    _complains(capsys, command, words)
-    assert _nothing_left(tmp_path / "run")
-    assert _nothing_left(tmp_path / "data")
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words"), WRONG_TRANSLATIONS, ids=[f"{k}={v}" for k, v, _ in WRONG_TRANSLATIONS]
-)
-def test_a_wrong_translation(key, value, words, spec, tmp_path, capsys):
-    wrong = _with(key, value, GOOD | TRANSLATING)
-    _complains(capsys, ["train", spec(wrong), "--out", str(tmp_path / "run")], words)
-    assert _nothing_left(tmp_path / "run")
-
-
-def test_a_method_on_an_objective_that_it_cannot_use(spec, tmp_path, capsys):
-    wrong = _with("algorithm", {"name": "fedstyle"}) | {"objective": {"name": "classification"}}
-    _complains(
-        capsys, ["train", spec(wrong), "--out", str(tmp_path / "run")], ["FedStyle", "objective 'classification'"]
-    )
-    assert _nothing_left(tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, ["spec.yaml", "No such file"]),
-        (b"a: [1", ["spec.yaml", "is not YAML"]),
-        (b"- 1\n- 2\n", ["spec.yaml", "must hold keys and values", "list"]),
-        (b"\xff\xfe\x00", ["spec.yaml", "cannot be read"]),
-    ],
-)
-def test_a_file_that_is_no_specification(content, words, tmp_path, capsys):
-    if content is not None:
-        (tmp_path / "spec.yaml").write_bytes(content)
-    _complains(capsys, ["train", str(tmp_path / "spec.yaml"), "--out", str(tmp_path / "run")], words)
-    assert _nothing_left(tmp_path / "run")
-
+from diptych.workflow import Workflow
+from tests.wrong import GOOD, complains, nothing_left, training
 
 # ---- options and files
 
@@ -208,25 +30,89 @@ def test_a_file_that_is_no_specification(content, words, tmp_path, capsys):
     ("options", "words"),
     [
         (["--threads", "0"], ["--threads", "at least 1", "0"]),
+        (["--threads", "1000000"], ["--threads", "at most 1024", "1000000"]),
+        (["--checkpoint-every", "-1"], ["--checkpoint-every", "seconds", "-1"]),
+        (["--checkpoint-every", "nan"], ["--checkpoint-every", "seconds", "nan"]),
+        (["--data", "/nope"], ["--data", "there is no folder '/nope'", "./data"]),
         (["--device", "cudda"], ["--device", "'cudda'", "auto, cpu, cuda"]),
     ],
 )
-def test_a_wrong_option(options, words, spec, tmp_path, capsys):
-    _complains(capsys, ["train", spec(GOOD), "--out", str(tmp_path / "run"), *options], words)
-    assert _nothing_left(tmp_path / "run")
+def test_a_wrong_option(options, words, tmp_path, capsys):
+    complains(capsys, [*training(tmp_path, GOOD), *options], words)
+    assert nothing_left(tmp_path / "run")
 
 
-def test_a_folder_that_cannot_be_written_is_noticed_before_training(spec, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    _complains(
-        capsys, ["train", spec(GOOD), "--out", str(tmp_path / "file" / "run")], ["file/run", "cannot be written"]
-    )
+# ---- places that cannot be written
 
 
-def test_a_damaged_checkpoint(spec, tmp_path, capsys):
+@pytest.fixture
+def _no_training(monkeypatch):
+    monkeypatch.setattr(diptych.training, "Simulation", lambda *_, **__: pytest.fail("it was trained before"))
+
+
+@pytest.fixture
+def full() -> Iterator[None]:
+    """No file may be longer than 200 KiB, as on a disk that is nearly full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200 * 2**10, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("_no_training")
+def test_a_folder_that_cannot_be_written_is_noticed_before_training(tmp_path, capsys):
+    (tmp_path / "run").touch()
+    complains(capsys, training(tmp_path, GOOD), ["run/spec.yaml", "cannot be written"])
+
+
+@pytest.mark.usefixtures("_no_training")
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_in_the_place_of_a_file_is_noticed_before_training(name, tmp_path, capsys):
+    (tmp_path / "run" / name).mkdir(parents=True)
+    complains(capsys, training(tmp_path, GOOD), [f"run/{name}", "cannot be written", "folder"])
+
+
+@pytest.mark.usefixtures("_no_training", "full")
+def test_a_full_disk_is_noticed_before_training(tmp_path, capsys):
+    complains(capsys, training(tmp_path, GOOD), ["run/", "cannot be written", "the disk is full"])
+    assert nothing_left(tmp_path / "run")
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "model.safetensors": lambda file: save_file({"a": np.zeros(10**6)}, file),
+    "checkpoint.pt": lambda file: torch.save({"a": torch.zeros(10**6)}, file),
+    "features.npz": lambda file: file.open("wb").write(bytes(10**6)) and None,
+    "history.csv": lambda file: file.write_text("0.5," * 10**6) and None,
+}
+
+
+@pytest.mark.usefixtures("full")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_fills_up_is_said_to_be_full(name, tmp_path):
+    with pytest.raises(InputError, match=rf"{name}: cannot be written \(the disk is full"):  # noqa: SIM117
+        with common.files.written(tmp_path / name) as part:
+            WRITERS[name](part)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_wrong_with_a_writer_is_no_full_disk(tmp_path):
+    with pytest.raises(ZeroDivisionError), common.files.written(tmp_path / "file"):
+        1 / 0  # noqa: B018
+
+
+def test_results_that_cannot_be_written_are_noticed_before_the_work(tmp_path, capsys):
+    (tmp_path / "o.md").mkdir()
+    complains(capsys, ["records", "none.csv", "--out", str(tmp_path / "o.md")], ["o.md", "it is a folder"])
+    complains(capsys, ["claims", "fedstyle", "--records", "r", "--out", "o.csv"], ["--out", "must end in .md"])
+
+
+# ---- names
+
+
+def test_a_damaged_checkpoint(tmp_path, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"PK\x03\x04 cut off")
-    _complains(capsys, ["train", spec(GOOD), "--out", str(tmp_path / "run")], ["checkpoint.pt", "delete it"])
+    complains(capsys, training(tmp_path, GOOD), ["checkpoint.pt", "delete it"])
 
 
 @pytest.mark.parametrize(
@@ -246,8 +132,14 @@ def test_a_damaged_checkpoint(spec, tmp_path, capsys):
 )
 def test_a_wrong_name(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    _complains(capsys, arguments, words)
+    complains(capsys, arguments, words)
     assert not list(tmp_path.rglob("*"))
+
+
+def test_of_many_names_the_nearest_are_listed_and_how_to_see_all(capsys):
+    complains(capsys, ["spec", "fedstyle/digit_1_iid_simclr/fedavg/default/1"], ["`diptych runs --scale digits`"])
+    assert main(["spec", "x"]) == 2
+    assert len(capsys.readouterr().err) < 400
 
 
 def test_records_with_other_columns(tmp_path, capsys):
@@ -260,56 +152,65 @@ def test_records_with_other_columns(tmp_path, capsys):
         "--out",
         str(tmp_path / "o.md"),
     ]
-    _complains(capsys, arguments, ["records.csv", "columns", "value"])
+    complains(capsys, arguments, ["records.csv", "columns", "value"])
     assert not (tmp_path / "o.md").exists()
 
 
 def test_a_figure_in_a_format_that_there_is_not(tmp_path, capsys):
     (tmp_path / "counts.csv").write_text("ssl,split,client,style,class,images\n")
     arguments = ["figure", "fedstyle-figure5", "--data", str(tmp_path / "counts.csv"), "--out", str(tmp_path / "o.jpg")]
-    _complains(capsys, arguments, ["o.jpg", "'jpg'", "png, pdf, svg"])
+    complains(capsys, arguments, ["o.jpg", "'jpg'", "png, pdf, svg"])
 
 
-# ---- runs
+def test_a_value_of_records_that_is_no_number(tmp_path, capsys):
+    file = tmp_path / "records.csv"
+    file.write_text(f"{','.join(COLUMNS)}\n{','.join('high' if c == 'value' else 'x' for c in COLUMNS)}\n")
+    command = ["table", "fedstyle-table1", "--records", str(file), "--out", str(tmp_path / "o.md")]
+    complains(capsys, command, ["records.csv: line 2", "number", "'high'"])
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    folder.mkdir()
-    (folder / "spec.yaml").write_text(yaml.safe_dump(GOOD))
-    assert main(["train", str(folder / "spec.yaml")]) == 0
-    return folder
+def test_a_figure_of_another_table(tmp_path, capsys):
+    (tmp_path / "counts.csv").write_text("a,b\n1,2\n")
+    command = ["figure", "fedstyle-figure5", "--data", str(tmp_path / "counts.csv"), "--out", str(tmp_path / "o.png")]
+    complains(capsys, command, ["counts.csv", "the figure needs"])
+
+
+# ---- what Snakemake is asked for
 
 
 @pytest.mark.parametrize(
-    ("file", "damage", "words"),
+    ("config", "words"),
     [
-        ("features.npz", lambda path: path.write_bytes(path.read_bytes()[:1000]), ["features.npz", "cannot be read"]),
-        ("features.npz", lambda path: path.unlink(), ["features.npz", "cannot be read", "train"]),
-        ("features.npz", lambda path: np.savez(path, x=1), ["features.npz", "no features to probe"]),
-        ("provenance.json", lambda path: path.write_text("{"), ["provenance.json", "cannot be read"]),
-        ("provenance.json", lambda path: path.unlink(), ["provenance.json", "cannot be read", "train"]),
-        ("spec.yaml", lambda path: path.write_text(path.read_text().replace("digits\n", "digit\n")), ["'digit'"]),
+        ({"gpus": -1}, ["--config gpus", "-1"]),
+        ({"gpus": True}, ["--config gpus", "true"]),
+        ({"gpus": "two"}, ["--config gpus", "'two'"]),
+        ({"data": "/nope"}, ["--config data", "no folder '/nope'"]),
+        ({"scale": "tinny"}, ["'tinny'", "did you mean 'tiny'"]),
+        ({"sale": "tiny"}, ["'sale'", "did you mean 'scale'"]),
     ],
 )
-def test_a_damaged_run(file, damage, words, finished, tmp_path, capsys):
-    shutil.copytree(finished, tmp_path / "run")
-    damage(tmp_path / "run" / file)
-    _complains(capsys, ["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")], words)
-    assert not (tmp_path / "records.csv").exists()
+def test_a_wrong_setting_of_the_workflow(config, words):
+    with pytest.raises(SystemExit) as ended:
+        Workflow({"scale": "tiny"} | config)
+    assert all(word in str(ended.value) for word in words)
 
 
-def test_a_diverged_run_is_a_row_that_says_so(spec, tmp_path, capfd):
-    training = GOOD["training"] | {"local_epochs": 2, "optimiser": {"lr": 1e30}}
-    wrong = _with("objective", {"name": "classification"}) | {"training": training}
-    assert main(["train", spec(wrong), "--out", str(tmp_path / "run")]) == 0
-    assert "diverged: the loss of client" in capfd.readouterr().err
-    assert main(["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")]) == 0
-    lines = (tmp_path / "records.csv").read_text().splitlines()
-    accuracies = [line for line in lines if ",accuracy," in line]
-    assert len(accuracies) == 2 * len(STYLES)
-    assert all(",diverged," in line for line in accuracies)
+@pytest.mark.parametrize(
+    ("function", "wildcards", "words"),
+    [
+        ("layout", {"paper": "fedstyle", "table": "tabel1"}, ["table of fedstyle", "did you mean 'table1'"]),
+        ("layout", {"paper": "fedstile", "table": "table1"}, ["paper", "did you mean 'fedstyle'"]),
+        ("folders", {"paper": "fedstyle", "method": "fedavgg"}, ["method of fedstyle", "did you mean 'fedavg'"]),
+        ("sources", {"paper": "padpaf", "condition": "mnist"}, ["condition", "did you mean 'padpaf/mnist_"]),
+        ("figure_data", {"figure": "fedstyle-figure55"}, ["figure", "did you mean 'fedstyle-figure5'"]),
+    ],
+)
+def test_a_file_that_no_rule_makes(function, wildcards, words):
+    flow = Workflow({"scale": "tiny"})
+    with pytest.raises(SystemExit) as ended:
+        getattr(flow, function)(SimpleNamespace(**wildcards))
+    assert all(word in str(ended.value) for word in words)
+    assert "\n" not in str(ended.value)
 
 
 # ---- configuration
@@ -345,24 +246,25 @@ def test_a_wrong_configuration(file, old, new, words, config, capsys):
     text = (config / file).read_text()
     assert old in text
     (config / file).write_text(text.replace(old, new, 1))
-    _complains(capsys, ["runs", "--scale", "digits"], words)
+    complains(capsys, ["runs", "--scale", "digits"], words)
 
 
 def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys):
     file = config / "papers" / "fedstyle.yaml"
     file.write_text(file.read_text().replace("class-entropy: {}", "class-entropie: {}"))
-    _complains(capsys, ["check"], ["class-entropie", "did you mean 'class-entropy'", "budget"])
+    complains(capsys, ["check"], ["class-entropie", "did you mean 'class-entropy'", "budget"])
     file.write_text(file.read_text().replace("class-entropie: {}", "class-entropy: {samples: 3}"))
     load_study.cache_clear()
     diptych.study._paper_yaml.cache_clear()
-    _complains(capsys, ["check"], ["class-entropy.samples", "unknown key"])
+    complains(capsys, ["check"], ["class-entropy.samples", "unknown key"])
 
 
-def test_a_wrong_setting_of_an_evaluation(config, finished, tmp_path, capsys):
+def test_a_wrong_setting_of_an_evaluation(config, tmp_path, capsys):
+    assert main(training(tmp_path, GOOD)) == 0
     file = config / "papers" / "fedstyle.yaml"
     file.write_text(file.read_text().replace("style-clusters: {samples: 2000}", "style-clusters: {samples: none}"))
-    arguments = ["evaluate", str(finished), "--out", str(tmp_path / "records.csv")]
-    _complains(capsys, arguments, ["evaluation.style-clusters.samples", "integer", "'none'"])
+    arguments = ["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")]
+    complains(capsys, arguments, ["evaluation.style-clusters.samples", "integer", "'none'"])
     assert not (tmp_path / "records.csv").exists()
 
 

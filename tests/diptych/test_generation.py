@@ -6,13 +6,14 @@ import torch
 
 from common.errors import InputError
 from common.run_folder import RunFolder
-from common.spec import Spec
+from common.spec import OptimiserSettings, ServerSettings, Spec, TrainingSettings
 from diptych.assembly import build_algorithm
 from diptych.generation import Sampler
-from diptych.simpson import _lines, private_biases, router
+from diptych.simpson import _lines, federated, for_points, private_biases, router
 from diptych.training import train
 from federation import ClientData, Simulation
 from networks.spectral import settle
+from objectives.linear import LinearRegression
 from partitions import partition
 from partitions.simpson import simpson
 
@@ -126,6 +127,18 @@ def test_the_federated_weight_finds_every_clients_trend():
     within = (centred[..., 0] * centred[..., 1]).sum() / (centred[..., 0] ** 2).sum()
     assert slope == pytest.approx(within, abs=0.05)
     np.testing.assert_allclose(biases, (points[..., 1] - slope * points[..., 0]).mean(axis=1), atol=0.05)
+
+
+def test_the_regression_of_all_clients_at_once_is_the_engines():
+    """FedPer on LinearRegression, trained client by client."""
+    points = simpson(3, clients=3, points=20)
+    settings = TrainingSettings(
+        rounds=4, batch_size=10, optimiser=OptimiserSettings(lr=0.2), server=ServerSettings(weighting="uniform")
+    )
+    engine = federated("fedper", for_points(LinearRegression), points, 3, settings, engine=Simulation)
+    slope, biases = private_biases(points, 3, rounds=4)
+    assert slope == pytest.approx(float(engine.server.tensors["encoder.weight"]), rel=1e-5)
+    np.testing.assert_allclose(biases, engine.population.storage["head.b"].ravel(), rtol=1e-5)
 
 
 def test_a_router_needs_the_target_to_be_nearly_right():

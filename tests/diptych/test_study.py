@@ -1,12 +1,20 @@
 """Studies: what the configuration asks for, against the papers and against the published tables."""
 
+import inspect
 import itertools
+import sys
 
 import pytest
 
-from diptych.catalogue import catalogue
+from common.algorithms import algorithm_modules
+from diptych.assembly import algorithm_class
+from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
 from diptych.study import load_study, merged, names_in, newcomers
+from evaluation.registry import EVALUATIONS
+from networks import ENCODERS
+from objectives import OBJECTIVES
+from partitions import MARKS, PARTITIONS, VIEWS
 from partitions.celeba import ATTRIBUTES
 from reporting.records import published
 
@@ -208,6 +216,22 @@ def test_the_catalogue_has_a_line_for_everything():
         assert lines, heading
         assert all(len(line.split(None, 1)) == 2 for line in lines), heading
     assert catalogue("scales").splitlines()[0] == "scales"
+
+
+@pytest.mark.parametrize(
+    ("kind", "real"),
+    {
+        "objectives": OBJECTIVES,
+        "networks": ENCODERS,
+        "partitions": PARTITIONS,
+        "views": VIEWS,
+        "marks": MARKS,
+        "evaluations": EVALUATIONS,
+        "algorithms": {name: sys.modules[algorithm_class(name).__module__] for name in algorithm_modules()},
+    }.items(),
+)
+def test_what_is_read_from_source_is_what_there_is(kind, real):
+    assert KINDS[kind]() == {name: inspect.getdoc(thing).split("\n")[0] for name, thing in real.items()}
 
 
 def test_checking_a_scale(capsys):

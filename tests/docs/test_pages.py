@@ -13,18 +13,18 @@ import yaml
 
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
+from common.sources import KNOWN
 from common.spec import DataSettings, OptimiserSettings, SampleSettings, ServerSettings, Spec, TrainingSettings
 from diptych import study
 from diptych.assembly import algorithm_class
 from diptych.cli import _parser
 from diptych.study import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
 from diptych.workflow import SETTINGS
-from evaluation import EVALUATIONS
+from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
 from objectives.augmentation import AugmentationSettings
 from partitions import PARTITIONS, SOURCES, VIEWS
-from partitions.published import TORCHVISION
 from tests.checkout import Checkout
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks" / "README.md"]
@@ -138,8 +138,8 @@ def test_every_setting_is_documented():
 def test_every_source_is_documented():
     page = (ROOT / "docs" / "data.md").read_text()
     assert all(f"`{name}`" in page for name in SOURCES)
-    for known in TORCHVISION.values():
-        assert known.files[0].split("/")[0] in page
+    for known in KNOWN.values():
+        assert all(file.split("/")[0] in page for file in known.files)
 
 
 def test_the_slurm_profile_has_keys_that_snakemake_knows():

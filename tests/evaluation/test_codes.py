@@ -41,6 +41,7 @@ def _run(folder, arrays, dataset: str = "mnist") -> RunFolder:
     run = RunFolder(folder)
     run.write_features(arrays)
     (folder / "spec.yaml").write_text(SPEC.replace("dataset: mnist", f"dataset: {dataset}"))
+    run.write_provenance({"status": "ok"})
     return run
 
 
@@ -97,7 +98,8 @@ def test_identities_are_probed_on_celeba_alone(tmp_path):
     arrays = _codes("label", "client")
     assert not list(identity_probe(_run(tmp_path, arrays), epochs=5))
     run = _run(tmp_path, arrays, "celeba")
-    run.write_provenance({"status": "ok", "sources": {"worker-1": {"classes": 10177}}})
+    source = {"name": "x", "sha256": "0", "images": 7, "classes": 10177}
+    run.write_provenance({"status": "ok", "sources": {"a": source}})
     records = list(identity_probe(run, epochs=20))
     value = {r["setting"]: r["value"] for r in records if not r.get("control") and r["metric"] == "accuracy"}
     top = [value[f"probe=linear;features=content;target=identity;top_k={k}"] for k in (1, 10, 50)]

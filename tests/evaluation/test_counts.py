@@ -5,9 +5,10 @@ import pytest
 from sklearn.metrics import silhouette_score
 
 from common.run_folder import RunFolder
-from evaluation.clusters import style_clusters, style_map
+from evaluation.clusters import style_clusters
 from evaluation.costs import budget, communication
 from evaluation.data import class_entropy, sources
+from evaluation.extracts import style_map
 from tests.evaluation.test_probe import _write_run
 
 

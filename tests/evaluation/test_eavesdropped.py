@@ -33,6 +33,7 @@ def judge(monkeypatch):
 def _run(folder, made: dict[str, np.ndarray]) -> RunFolder:
     run = RunFolder(folder)
     (folder / "spec.yaml").write_text(SPEC)
+    run.write_provenance({"status": "ok"})
     run.write_arrays("samples.npz", made)
     return run
 
@@ -122,8 +123,8 @@ def _losses(folder, curve: list[float], missed: list[float]) -> dict[tuple[str, 
     run = _run(
         folder,
         {
-            "made/0/labels": np.zeros(1),
-            "made/0/missed-round": np.zeros(1),
+            "made/0/labels": np.zeros(1, int),
+            "made/0/missed-round": np.zeros((1, 1, 8, 8), np.uint8),
             "made/0/missed-round/loss": np.array(missed),
         },
     )

@@ -159,6 +159,7 @@ def test_the_controls_stand_in_their_order(tmp_path):
     run = RunFolder(tmp_path, _judge(tmp_path))
     run.write_arrays("samples.npz", arrays)
     (tmp_path / "spec.yaml").write_text(SPEC)
+    run.write_provenance({"status": "ok"})
     records = list(frechet.fid(run, extractors=["domain-classifier"]))
     mean = {r["control"]: r["value"] for r in records if r["client"] == "all" and not r["setting"]}
     assert mean["copy"] == pytest.approx(0, abs=1e-6)
@@ -172,7 +173,7 @@ SPEC = """
 run: padpaf/c/padpaf/default/1
 scale: tiny
 seed: 1
-data: {dataset: mnist, styles: {a: digits-plain}}
+data: {dataset: mnist, styles: {a: digits-plain}, clients_per_style: 3}
 network: {name: sn-resnet}
 objective: {name: gan}
 algorithm: {name: padpaf}

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from evaluation.extracts import searches
 from evaluation.grids import samples
-from evaluation.translated import iterations, searches
+from evaluation.translated import iterations
 
 NOTES = [
-    {"round": round, "class": digit, "iteration": "1", "trials": trials, "objective": "0.5"}
-    for round, digit, trials in (("1", "0", "2.0"), ("1", "1", "1.0"), ("2", "0", "4.0"), ("2", "1", "3.0"))
+    {"round": round, "class": digit, "iteration": 1, "trials": trials, "objective": 0.5}
+    for round, digit, trials in ((1, 0, 2.0), (1, 1, 1.0), (2, 0, 4.0), (2, 1, 3.0))
 ]
 
 
@@ -37,7 +38,7 @@ def test_a_run_without_searches_has_none():
 
 
 def test_searches_are_what_the_iterations_came_to():
-    assert searches(_run({}, NOTES))[2] == {"round": "2", "class": "0", "iteration": "1", "objective": "0.5"}
+    assert searches(_run({}, NOTES))[2] == {"round": 2, "class": 0, "iteration": 1, "objective": 0.5}
 
 
 def _translating(labels: list[int]) -> SimpleNamespace:

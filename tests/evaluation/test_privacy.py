@@ -13,6 +13,7 @@ from tests.evaluation.test_frechet import SPEC
 def _run(folder, arrays: dict[str, np.ndarray]) -> RunFolder:
     (folder / "spec.yaml").write_text(SPEC)
     run = RunFolder(folder)
+    run.write_provenance({"status": "ok"})
     run.write_arrays("samples.npz", arrays)
     return run
 
@@ -76,5 +77,5 @@ def test_inversion_beside_what_chance_gives(tmp_path):
 
 
 def test_runs_without_either_are_not_measured(tmp_path):
-    run = _run(tmp_path, {"made/0/labels": np.zeros(1)})
+    run = _run(tmp_path, {"made/0/labels": np.zeros(1, int)})
     assert [*membership(run), *inversion(run)] == []

@@ -161,7 +161,10 @@ def _write_run(folder: Path, *, personal: bool = True, stylised: bool = False) -
     folder.mkdir(parents=True)
     run = RunFolder(folder)
     spec = {"run": "r", "scale": "digits", "seed": 3, "network": {}, "objective": {}, "algorithm": {}}
-    spec |= {"data": {"dataset": "d", "styles": dict.fromkeys(STYLES, "x")}, "training": {"rounds": 1}}
+    spec |= {
+        "data": {"dataset": "d", "styles": dict.fromkeys(STYLES, "x"), "clients_per_style": 2},
+        "training": {"rounds": 1},
+    }
     (folder / "spec.yaml").write_text(json.dumps(spec))
     run.write_features(floats)
     run.write_provenance({"status": "ok"})
@@ -251,7 +254,7 @@ def test_a_program_without_personal_or_untrained_models(tmp_path):
 
 def test_no_features_at_all(tmp_path):
     run = _write_run(tmp_path / "run", personal=False)
-    run.write_features({"labels/ink/train": np.zeros(3)})
+    run.write_features({"labels/ink/train": np.zeros(3, int)})
     with pytest.raises(InputError, match="no features to probe"):
         _cells(RunFolder(run.path))
 

@@ -6,6 +6,7 @@ import pytest
 from common.run_folder import RunFolder
 from common.spec import Spec
 from evaluation import translated
+from evaluation.extracts import searches
 from evaluation.frechet import frechet_distance, gaussian
 from evaluation.transport import exact, flat
 from methods.fedinb import FedINB
@@ -201,8 +202,8 @@ def test_what_a_specification_leaves_out_is_the_methods_default():
 
 
 def test_searches_are_the_notes(tmp_path):
-    rows = translated.searches(_run(tmp_path, _identity))
-    assert rows[0] == {"round": "1", "class": "0", "iteration": "1", "objective": "0.5"}
+    rows = searches(_run(tmp_path, _identity))
+    assert rows[0] == {"round": 1, "class": 0, "iteration": 1, "objective": 0.5}
     assert len(rows) == 6
 
 
@@ -211,4 +212,4 @@ def test_a_run_that_does_not_translate_has_nothing_to_measure(tmp_path):
     assert not list(translated.translation(run, extractors=["inception"]))
     assert not list(translated.exchanged(run))
     assert not list(translated.iterations(run))
-    assert not translated.searches(run)
+    assert not searches(run)

@@ -74,7 +74,8 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     """One round of all clients at once under vmap gives the weights of the loop, batch-norm statistics included."""
     made = algorithm(objective=objective(name))
     updates = made.updates()
-    looped, batches_of_clients = Simulation(made, doubles, training(rounds=1), 7), [[] for _ in doubles.clients]
+    settings = training(rounds=1, local_epochs=0.5)
+    looped, batches_of_clients = Simulation(made, doubles, settings, 7), [[] for _ in doubles.clients]
     draw_batches = looped._batches
 
     def remembered(phase, client, *others):
@@ -83,7 +84,7 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
             yield batch
 
     looped._batches = remembered
-    start = Simulation(made, doubles, training(rounds=1), 7)
+    start = Simulation(made, doubles, settings, 7)
     start._broadcast(1, [0, 1, 2])
     looped.run()
     kinds = (start.template.named_parameters, start.template.named_buffers)
@@ -103,7 +104,7 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
             still = {n: t for n, t in parameters.items() if n not in names_} | buffers
             mapped = partial(loss, template=_Mapped(member, update.loss))
             gradients = vmap(grad(mapped))(moved, still, batch)
-            step(training().optimiser, list(moved.values()), list(gradients.values()), state, update.lr_factor)
+            step(settings.optimiser, list(moved.values()), list(gradients.values()), state, update.lr_factor)
     assert all(states)
     for n, rows in [*parameters.items(), *buffers.items()]:
         torch.testing.assert_close(rows, looped.population.storage[n])
@@ -484,7 +485,7 @@ def test_resuming_gives_what_never_stopping_gives(tmp_path, algorithm, stop, opt
     settings = {"style_epochs": 1} if algorithm is FedStyle else {}
     made = algorithm(objective=objective("simclr"), **settings)
     server = ServerSettings(optimiser="adam", lr=0.01)
-    options = training(rounds=3, participation=0.7, optimiser_state=optimiser_state, server=server)
+    options = training(rounds=3, local_epochs=0.25, participation=0.7, optimiser_state=optimiser_state, server=server)
 
     class Stopped(Exception):
         pass

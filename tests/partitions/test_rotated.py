@@ -13,7 +13,7 @@ from diptych.judging import train_judge
 from diptych.measurement import _diverged
 from diptych.study import JudgeSettings
 from diptych.training import train
-from evaluation import EVALUATIONS
+from evaluation.registry import EVALUATIONS
 from partitions import Partition, partition
 from partitions.rotations import rotated
 from tests.mutation import mutated
@@ -294,7 +294,10 @@ def test_a_judge_sees_no_unseen_image(unseen, tmp_path):
         ({"unseen": list(ANGLES)}, "data.unseen: must leave a style for clients, got all 3"),
         ({"per_class": 0}, "data.per_class: should be greater than 0"),
         ({"per_class": 500}, "data.per_class: at most the"),
-        ({"styles": {"0": "gap"}, "rotations": {}, "unseen": []}, "data.per_class: at most the 0 training images of"),
+        (
+            {"styles": {"0": "gap"}, "rotations": {}, "unseen": []},
+            "must number the classes from 0 without gaps, got 4 and no 1",
+        ),
         ({"drawn_in": 0}, "data.drawn_in: should be greater than 0"),
         ({"drawn_in": 3}, "data.drawn_in: must divide data.per_class, which is 20, got 3"),
         ({"drawn_in": 2, "per_class": None}, "data.drawn_in: must divide data.per_class, which is null, got 2"),

@@ -17,6 +17,7 @@ from scipy.io import savemat
 from sklearn.datasets import load_digits
 
 from common.errors import InputError
+from common.sources import KNOWN
 from partitions import files, load
 from partitions.published import TORCHVISION
 from partitions.sources import EMBEDDED
@@ -168,7 +169,7 @@ def test_without_network_and_without_files_it_says_what_to_put_where(name, tmp_p
         load(name, 32, str(tmp_path / "data"))
     sentence = str(error.value)
     assert "\n" not in sentence
-    for word in (f"source '{name}'", "could not be downloaded", TORCHVISION[name].files[0], "DIPTYCH_DATA", "put"):
+    for word in (f"source '{name}'", "could not be downloaded", KNOWN[name].files[0], "DIPTYCH_DATA", "put"):
         assert word in sentence
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
@@ -309,7 +310,7 @@ def test_damaged_arrays(tmp_path):
     np.savez(tmp_path / "mine.npz", images=_pictures(9, 8, 8), labels=np.arange(9))
     content = (tmp_path / "mine.npz").read_bytes()
     (tmp_path / "mine.npz").write_bytes(content[:300])
-    with pytest.raises(InputError, match=r"mine\.npz is not a readable .npz file"):
+    with pytest.raises(InputError, match=r"mine\.npz: cannot be read as .npz"):
         load("mine", 32, str(tmp_path))
 
 
@@ -336,9 +337,9 @@ def test_a_folder_without_classes(tmp_path):
         ("digits-plain[::0]", "a step of 0"),
         ("digits-plian", "did you mean 'digits-plain'"),
         ("digits-plain/ink", "no styles to choose from"),
-        ("celeba", "put torchvision's folder there"),
-        ("adaptiope/synthetic", "unpack it as adaptiope/<style>"),
-        ("mnist-m", "put mnist-m.npz there"),
+        ("celeba", "put there celeba/list_attr_celeba.txt"),
+        ("adaptiope/synthetic", "put there adaptiope/<style>"),
+        ("mnist-m", "put there mnist-m.npz"),
     ],
 )
 def test_expressions_that_name_nothing(expression, words, tmp_path):
@@ -376,4 +377,4 @@ def test_the_published_format_may_be_compressed_as_torchvision_downloads_it(tmp_
     """torchvision unpacks what it downloads; the packed file alone does not count as found."""
     (tmp_path / "MNIST" / "raw").mkdir(parents=True)
     (tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b""))
-    assert not TORCHVISION["mnist"].found(tmp_path)
+    assert not KNOWN["mnist"].there(tmp_path)

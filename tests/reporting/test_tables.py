@@ -248,3 +248,13 @@ def test_rows_and_columns_come_in_the_papers_order():
         dict.fromkeys(zip(printed["dataset"], printed["style"], strict=True))
     )
     assert all(a != b for a, b in itertools.pairwise(dict.fromkeys(cells["ssl"])))
+
+
+def test_a_table_that_nothing_is_printed_or_measured_of_is_empty(tmp_path):
+    layout = Layout(
+        paper="fedstyle", table="nowhere", title="", blocks=[], rows=["method"], columns=["style"], where={}
+    )
+    cells = cells_of(layout, _as_if_measured("table1"), lambda _: None)
+    assert cells.empty
+    write_table(layout, cells, "about", tmp_path / "nowhere.md")
+    assert (tmp_path / "nowhere.tex").stat().st_size

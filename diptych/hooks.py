@@ -1,0 +1,74 @@
+"""What a workflow does around its jobs: before the first and after the last. The Snakefile calls these; no torch."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+
+from common.files import data_root
+from common.sources import State, state
+from diptych import forkserver
+from diptych.terminal import Plan, expected, source_of, sources_table
+
+WORTH_IT = 8
+"""From so many jobs on it pays to import everything once."""
+
+
+def introduce(workflow: Any) -> None:
+    """Show the workflow to whoever will make a page of its plan."""
+    for handler in workflow.logger_manager.get_log_handlers():
+        if isinstance(screen := getattr(handler, "screen", None), Plan):
+            screen.workflow = workflow
+
+
+def before(workflow: Any, scale: str, results: str) -> None:
+    """Tell the terminal how long each job should take, and start the fork server if jobs run on this machine.
+
+    Raises:
+        WorkflowError: images are missing that nobody but the user can get.
+    """
+    jobs = list(workflow.dag.needrun_jobs())
+    _refuse_missing([source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"])
+    lanes = min(workflow.cores, os.cpu_count() or 1) if workflow.local_exec else workflow.nodes
+    seconds = {workflow.dag.jobid(job): expected(job) for job in jobs}
+    logger.info("", extra={"expected": seconds, "lanes": max(1, min(lanes, len(jobs)))})
+    if workflow.local_exec and len(jobs) >= WORTH_IT:
+        forkserver.start(scale, Path(results) / "logs" / "jobs.log")
+
+
+def after(workflow: Any, results: str) -> None:
+    """Say where the results are, and how many of the printed cells were measured."""
+    files: dict[str, list[Path]] = {"table": [], "figure": [], "claim": []}
+    for job in workflow.dag.jobs:
+        if job.rule.name in files:
+            files[job.rule.name] += [Path(file) for file in job.output if Path(file).is_file()]
+    tables = [file for file in files["table"] if file.suffix == ".csv"]
+    printed = [row for table in tables for row in _rows(table) if row["paper"]]
+    measured = sum(row["ours"] != "" for row in printed)
+    lines = {
+        "table": f"tables in {results}/tables: {len(tables)}, with {measured} of {len(printed)} printed cells measured",
+        "figure": f"figures in {results}/figures: {sum(file.suffix == '.png' for file in files['figure'])}",
+        "claim": f"claims in {results}/claims",
+    }
+    found = [line for kind, line in lines.items() if files[kind]]
+    logger.info("", extra={"outcome": "\n".join(found or [f"nothing to show yet; logs are in {results}/logs"])})
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    with open(table, newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _refuse_missing(sources: list[str]) -> None:
+    root = Path(data_root())
+    if all(state(name, root) is not State.MISSING for name in sources):
+        return
+    Console(stderr=True).print(sources_table(sources, root))
+    raise WorkflowError(
+        "Some images are missing, so that not every run can be made. Put them there, or name the folder that has them "
+        "(--config data=FOLDER), or leave out what needs them (--config images=here)."
+    )

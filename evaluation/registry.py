@@ -1,0 +1,54 @@
+"""Every evaluation. Importing them takes seconds; importing the package, or one of its modules, no more than it needs.
+
+Each is a generator that takes a run's folder and its settings and yields records: the columns it knows, the rest is
+the run's.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from evaluation.clusters import style_clusters
+from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe
+from evaluation.costs import budget, communication, transmission
+from evaluation.curves import curves
+from evaluation.data import class_entropy, sources
+from evaluation.dual import divergences, dual_probe, swaps
+from evaluation.eavesdropped import attacks, generator_losses
+from evaluation.frechet import fid
+from evaluation.generalisation import generalisation
+from evaluation.judged import judge_quality, restyling, unseen_labels
+from evaluation.linear import linear_probe
+from evaluation.privacy import inversion, membership
+from evaluation.translated import exchanged, iterations, translation
+
+Record = dict[str, Any]
+
+EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
+    "linear-probe": linear_probe,
+    "style-clusters": style_clusters,
+    "fid": fid,
+    "label-probe": label_probe,
+    "client-probe": client_probe,
+    "identity-probe": identity_probe,
+    "disentanglement": disentanglement,
+    "unseen-labels": unseen_labels,
+    "restyling": restyling,
+    "judge": judge_quality,
+    "dual-probe": dual_probe,
+    "divergences": divergences,
+    "swaps": swaps,
+    "curves": curves,
+    "generalisation": generalisation,
+    "attacks": attacks,
+    "generator-losses": generator_losses,
+    "membership": membership,
+    "inversion": inversion,
+    "transmission": transmission,
+    "translation": translation,
+    "exchanged": exchanged,
+    "iterations": iterations,
+    "class-entropy": class_entropy,
+    "communication": communication,
+    "budget": budget,
+    "sources": sources,
+}

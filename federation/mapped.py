@@ -1,0 +1,78 @@
+"""All clients' steps at once, for models so small that calling operators, and not computing, is what a step costs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import grad_and_value, vmap
+
+from common.keys import random_key
+from common.optimisers import State, step
+from federation.algorithm import Batch, Phase, Update
+from federation.data import batches
+from federation.functional import call_with
+from federation.names import selected
+from federation.simulation import Diverged, Simulation
+
+
+class MappedSimulation(Simulation):
+    """A simulation whose clients take each step together, under `torch.func.vmap`: the loop's numbers up to rounding.
+
+    For plain steps: all clients take part, with equally many samples, and no phase begins, ends or publishes anything.
+    Optimisers start anew in each round, and there is no history.
+    """
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.seen: Counter[tuple[str, int]] = Counter()
+        """(stage, phase) -> batches until now."""
+
+    def _train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
+        for number, phase in enumerate(phases):
+            states = [State() for _ in phase.updates]
+            drawn = (self._drawn(round, client, number, phase, stage) for client in clients)
+            for together in zip(*drawn, strict=True):
+                batch = _stacked(together)
+                self.seen[stage, number] += 1
+                for update, state in zip(phase.updates, states, strict=True):
+                    if self.seen[stage, number] % update.every == 0:
+                        self._mapped_step(round, update, phase, batch, state)
+
+    def _drawn(self, round: int, client: int, number: int, phase: Phase, stage: str) -> Iterator[Batch]:
+        """The batches that the loop would draw."""
+        indices = self.data.share(client, round)
+        draws, order = (
+            torch.Generator().manual_seed(random_key(self.seed, purpose, stage, round, client, number))
+            for purpose in ("draw", "batches")
+        )
+        positions = batches(len(indices), self.settings.batch_size, self._steps(round, client, phase), order)
+        return self._batches(phase, client, indices, positions, draws)
+
+    def _mapped_step(self, round: int, update: Update, phase: Phase, batch: Batch, state: State) -> None:
+        """A step of every client, which is a step on the storage."""
+        member, storage = self.population.members[0], self.population.storage
+        moving = {e.name for e in selected(member, update.which & phase.only) if e.is_parameter}
+        moved = {name: rows for name, rows in storage.items() if name in moving}
+        still = {name: rows for name, rows in storage.items() if name not in moving}
+
+        def loss(moved: dict[str, Tensor], still: dict[str, Tensor], batch: Batch) -> Tensor:
+            return call_with(moved | still, update.loss, member, batch)
+
+        gradients, losses = vmap(grad_and_value(loss))(moved, still, batch)
+        if not losses.isfinite().all():
+            client = int(losses.isfinite().long().argmin())
+            raise Diverged(round, client, losses[client].item())
+        rate = update.lr_factor * self._decay(round)
+        step(self.settings.optimiser, list(moved.values()), list(gradients.values()), state, rate)
+
+
+def _stacked(together: Sequence[Batch]) -> Batch:
+    """Batches of all clients as one, with a leading client axis."""
+    return {
+        key: tuple(map(torch.stack, zip(*(batch[key] for batch in together), strict=True)))
+        if isinstance(value, tuple)
+        else torch.stack([batch[key] for batch in together])
+        for key, value in together[0].items()
+    }

@@ -1,0 +1,178 @@
+"""What a workflow shows, made from the records that Snakemake emits."""
+
+import io
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from common.sources import State, state
+from diptych import hooks, terminal
+from diptych.terminal import Plan, Works
+
+
+def _record(said: str = "", level: int = logging.INFO, **more: Any) -> logging.LogRecord:
+    record = logging.LogRecord("snakemake", level, "", 0, said, (), None)
+    vars(record).update(more)
+    return record
+
+
+def _job(number: int, rule: str, message: str) -> logging.LogRecord:
+    return _record(event=LogEvent.JOB_INFO, jobid=number, rule_name=rule, rule_msg=message)
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(file=io.StringIO(), width=100)
+
+
+def _said(console: Console) -> str:
+    return console.file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def times(monkeypatch) -> dict[str, float]:
+    """Seconds that a job of a rule takes."""
+    times = {"train_fedavg": 60.0, "table": 1.0}
+    monkeypatch.setattr(terminal, "of_a_job", lambda rule, *files: times.get(rule, 0.0))
+    return times
+
+
+# ---- a dry run
+
+
+def _planned(console: Console, *jobs: tuple[str, str, dict[str, str]], reason: str = "because") -> str:
+    """What the plan of jobs says: (rule, message, wildcards) each."""
+    found = [
+        SimpleNamespace(rule=SimpleNamespace(name=rule), message=said, wildcards_dict=wildcards, input=[], output=[])
+        for rule, said, wildcards in jobs
+    ]
+    plan = Plan(console)
+    plan.workflow = SimpleNamespace(dag=SimpleNamespace(needrun_jobs=lambda: found, reason=lambda _: reason))
+    plan.show(_record("Building DAG of jobs..."))
+    plan.show(_record("Job stats", event=LogEvent.RUN_INFO))
+    plan.close()
+    plan.close()
+    return " ".join(_said(console).split())
+
+
+def test_a_plan_gives_the_number_and_the_time_of_the_jobs_of_each_rule(console):
+    said = _planned(console, *[("train_fedavg", "train it", {})] * 20, ("table", "lay it out", {}))
+    assert "train_fedavg 20 20 min 0 s" in said
+    assert "table 1 1 s" in said
+    assert said.count("21 jobs, about 20 min 1 s of one processor") == 1
+    assert "DAG" not in said
+    assert "because" not in said
+
+
+def test_a_plan_of_few_jobs_names_them_and_says_why(console):
+    said = _planned(console, ("table", "lay out table1", {}), reason="x" * 500)
+    assert "lay out table1: xxx" in said
+    assert len(said) < 500
+
+
+def test_a_plan_says_which_images_are_there_and_what_to_put_where(console, monkeypatch, tmp_path):
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    sources = ("digits-plain", "mnist", "office-home--Art", "office-home--Real World")
+    said = _planned(console, *(("source", "", {"source": source}) for source in sources))
+    assert "there digits-plain" in said
+    assert "to download mnist" in said
+    assert said.count("missing") == 1
+    assert "office-home: put there office-home/<style>/<class>/*.jpg, from hemanthdv.org" in said
+
+
+def test_a_plan_with_nothing_to_do_says_so(console):
+    plan = Plan(console)
+    plan.show(_record("Nothing to be done (all requested files are present and up to date)."))
+    plan.close()
+    assert "Nothing to be done" in _said(console)
+
+
+# ---- while jobs run
+
+
+def test_the_line_says_what_runs_how_much_is_done_and_how_long_the_rest_takes(console, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: clock.now)
+    works = Works(console)
+    works.show(_record(expected={1: 100.0, 2: 100.0, 3: 200.0}, lanes=2))
+    works.show(_job(1, "train_fedavg", "train one"))
+    works.show(_job(2, "train_fedavg", "train two"))
+    clock.now = 31.0
+    works.show(_record(event=LogEvent.PROGRESS, done=0, total=3))
+    assert "0 of 3 jobs" in _said(console)
+    assert "train two and 1 more" in _said(console)
+    clock.now = 60.0
+    works.show(_record(event=LogEvent.JOB_FINISHED, job_id=1))
+    clock.now = 100.0
+    works.show(_record(event=LogEvent.JOB_FINISHED, job_id=2))
+    last = _said(console).splitlines()[-1]
+    assert "2 of 3 jobs" in last
+    # 200 of 400 seconds of work in 100 s, on two processors as expected: the rest takes as long
+    assert "1 min 40 s left" in last
+
+
+def test_a_failure_is_shown_when_it_happens_and_again_at_the_end(console, tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("first\nsecond\nthird\ndiptych: data.styles: no such thing\n")
+    works = Works(console)
+    works.show(_record(expected={1: 1.0, 2: 1.0}, lanes=2))
+    works.show(_job(1, "train_fedavg", "train one"))
+    works.show(_record(event=LogEvent.JOB_ERROR, jobid=1, rule_name="train_fedavg", log=[str(log)]))
+    assert "failed: train one" in _said(console)
+    assert "diptych: data.styles: no such thing" in _said(console)
+    assert "first" not in _said(console)
+    works.show(_record(outcome="tables in results/tiny/tables: 3"))
+    works.close()
+    tail = " ".join(_said(console).split()).partition("1 failed.")[2]
+    assert f"failed: train one; see {log}" in tail
+    assert "tables in results/tiny/tables: 3" in tail
+
+
+def test_an_error_of_the_users_is_one_sentence(console):
+    works = Works(console)
+    said = 'WorkflowError in file "x", line 3:\n--config gpus: must be a number\n  File "y.py", line 3, in z'
+    works.show(_record(said, logging.ERROR, event=LogEvent.ERROR))
+    works.show(_record("Select jobs to execute..."))
+    works.close()
+    assert _said(console) == "--config gpus: must be a number\n"
+
+
+# ---- around the jobs
+
+
+def test_the_outcome_counts_the_printed_cells_that_were_measured(tmp_path, monkeypatch):
+    table = tmp_path / "a.csv"
+    table.write_text("style,ours,paper\nx,0.5,0.6\ny,,0.7\nz,0.5,\n")
+    jobs = [SimpleNamespace(rule=SimpleNamespace(name="table"), output=[str(table)])]
+    workflow = SimpleNamespace(dag=SimpleNamespace(jobs=jobs))
+    said: dict[str, Any] = {}
+    monkeypatch.setattr(hooks.logger, "info", lambda _, extra: said.update(extra))
+    hooks.after(workflow, "results/tiny")
+    assert said["outcome"] == "tables in results/tiny/tables: 1, with 1 of 2 printed cells measured"
+
+
+@pytest.mark.parametrize(
+    ("expression", "files", "expected"),
+    [
+        ("digits-plain[0::3]", [], State.THERE),
+        ("mnist", [], State.DOWNLOADED),
+        ("usps", ["usps.bz2"], State.DOWNLOADED),
+        ("usps[::4]", ["usps.bz2", "usps.t.bz2"], State.THERE),
+        ("office-home/Art", [], State.MISSING),
+        ("office-home/Art", ["office-home/Clipart/x"], State.MISSING),
+        ("office-home/Art", ["office-home/Art/x"], State.THERE),
+        ("mnist-m", ["mnist-m.npz"], State.THERE),
+        ("mine", [], State.MISSING),
+        ("mine", ["mine.npz"], State.THERE),
+        ("mine/style", ["mine/style/class/x.jpg"], State.THERE),
+    ],
+)
+def test_where_a_source_is(expression, files, expected, tmp_path):
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    assert state(expression, tmp_path) is expected

@@ -1,0 +1,41 @@
+"""All clients' steps at once under vmap: the weights of the loop."""
+
+import pytest
+import torch
+
+from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
+from diptych.simpson import federated, for_points
+from federation import Diverged, MappedSimulation, Simulation
+from objectives.linear import LinearGAN
+from partitions.simpson import simpson
+
+POINTS = simpson(5, clients=3, points=30)
+
+
+def _gan(engine, **changes):
+    settings = {
+        "rounds": 2,
+        "local_epochs": 2,
+        "batch_size": 10,
+        "lr_decay": 0.5,
+        "optimiser": OptimiserSettings(lr=1e-2),
+        "server": ServerSettings(weighting="uniform"),
+        "buffers": "local",
+    }
+    objective = for_points(LinearGAN, latent=1, lam=0.5)
+    return federated("padpaf", objective, POINTS, 5, TrainingSettings(**settings | changes), engine)
+
+
+def test_a_gan_of_all_clients_at_once_is_the_loops():
+    """Two updates, one of them after each third batch, power iterations, and batch norms that stay with the clients."""
+    loop, mapped = _gan(Simulation), _gan(MappedSimulation)
+    for name, rows in loop.population.storage.items():
+        torch.testing.assert_close(mapped.population.storage[name], rows, rtol=1e-3, atol=1e-4)
+    for name, tensor in loop.server.tensors.items():
+        torch.testing.assert_close(mapped.server.tensors[name], tensor, rtol=1e-3, atol=1e-4)
+    assert not torch.equal(loop.population.storage["style.vectoriser.weight"][0], loop.template.style.vectoriser.weight)
+
+
+def test_a_client_that_diverges_is_named():
+    with pytest.raises(Diverged, match="the loss of client"):
+        _gan(MappedSimulation, optimiser=OptimiserSettings(lr=1e30))

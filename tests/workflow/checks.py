@@ -1,0 +1,40 @@
+"""What holds of every workflow that has come to its end."""
+
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from tests.checkout import Checkout
+
+EVERY_RECORD = ("run", "scale", "seed", "code", "spec", "sources_sha256", "versions", "hardware", "wall_s", "metric")
+"""Columns that no record leaves empty."""
+
+
+def results(checkout: Checkout) -> Path:
+    """Where everything of scale `tiny` is."""
+    return checkout.path / "results" / "tiny"
+
+
+def check_runs(checkout: Checkout) -> None:
+    """Every run that was asked for is there, trained by its own method, and measured."""
+    folders = [file.parent for file in (results(checkout) / "runs").rglob("provenance.json")]
+    for folder in folders:
+        spec = yaml.safe_load((folder / "spec.yaml").read_text())
+        assert spec["algorithm"]["name"] == folder.parts[-3]
+        assert spec["run"].split("/") == list(folder.parts[-5:])
+    names = {str(folder.relative_to(results(checkout) / "runs")) for folder in folders}
+    assert names == set(checkout.run("diptych", "runs", "--scale", "tiny").split())
+    assert names <= set(_records(checkout)["run"])
+
+
+def check_records(checkout: Checkout) -> None:
+    """Every record says where it comes from."""
+    records = _records(checkout)
+    for column in EVERY_RECORD:
+        assert (records[column] != "").all(), column
+    assert set(records["dirty"]) <= {"True", "False"}
+
+
+def _records(checkout: Checkout) -> pd.DataFrame:
+    return pd.read_csv(results(checkout) / "records.csv", dtype=str, keep_default_na=False)
