@@ -89,6 +89,14 @@ def test_every_record_says_where_it_comes_from(made):
     check_records(made)
 
 
+def test_a_run_is_the_same_by_hand(made, tmp_path):
+    """A job is forked from a process that has imported everything; by hand it is a process of its own."""
+    folder = next((results(made) / "runs").glob("psfedgan/*/ps-fedgan/default/2011"))
+    made.run("diptych", "train", str(folder / "spec.yaml"), "--out", str(tmp_path))
+    for file in ("model.safetensors", "samples.npz", "history.csv", "traffic.csv"):
+        assert (tmp_path / file).read_bytes() == (folder / file).read_bytes(), file
+
+
 # ---- what is done again, and what is not
 
 

@@ -2,7 +2,11 @@
 
 import os
 import signal
+import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import yaml
@@ -57,6 +61,38 @@ def test_any_number_of_cores_gives_the_same_tables(finished, tmp_path):
 
 
 # ---- interrupted
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
+def test_no_job_outlives_a_workflow_that_is_killed(tmp_path):
+    checkout = Checkout(tmp_path / "diptych")
+    process, log = checkout.start("snakemake", "--cores", "4", "tables", "--config", "scale=tiny"), _log(checkout)
+    _until(lambda: log.exists() and len(log.read_text().splitlines()) > 5)
+    assert _at_work(checkout) - {process.pid}
+    process.kill()
+    _until(lambda: not _at_work(checkout) - {process.pid})
+    process.communicate()
+
+
+def _log(checkout: Checkout) -> Path:
+    return results(checkout) / "logs" / "jobs.log"
+
+
+def _until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def _at_work(checkout: Checkout) -> set[int]:
+    """The processes in a checkout."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            if (process / "cwd").resolve().is_relative_to(checkout.path):
+                found.add(int(process.name))
+    return found
 
 
 def test_killed_and_run_again_gives_what_never_stopping_gives(finished, tmp_path):
