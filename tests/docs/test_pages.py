@@ -1,5 +1,6 @@
 """The documentation's steps, executed word for word, and its promises held against the code."""
 
+import importlib.util
 import inspect
 import re
 import shlex
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.cli import get_argument_parser
 
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
@@ -19,7 +21,7 @@ from diptych import study
 from diptych.assembly import algorithm_class
 from diptych.cli import _parser
 from diptych.study import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
-from diptych.workflow import SETTINGS
+from diptych.workflow import SETTINGS, Workflow
 from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
@@ -27,7 +29,8 @@ from objectives.augmentation import AugmentationSettings
 from partitions import PARTITIONS, SOURCES, VIEWS
 from tests.checkout import Checkout
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks" / "README.md"]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*/README.md"))]
+PAGES += sorted((ROOT / "results").glob("*/README.md"))
 _BLOCK = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -88,11 +91,23 @@ def test_adding_a_program_that_is_not_ours(checkout):
     assert "can be trained" in checkout.run("diptych", "check", "--scale", "tiny")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made of their words."""
+    headings = re.findall(r"^#+ (.+)$", _BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+            there = page.parent / target if target else page
+            assert there.exists(), target
+            assert not anchor or anchor in _anchors(there), f"{target}#{anchor}"
 
 
 def _commands(page: Path) -> list[list[str]]:
@@ -104,17 +119,46 @@ def _commands(page: Path) -> list[list[str]]:
     return [shlex.split(part, comments=True) for part in parts if part.startswith(("diptych ", "snakemake "))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_exist(page):
+def _check_diptych(arguments: list[str]) -> None:
+    if any("{" in word or "..." in word for word in arguments):  # part of a rule, or of a sentence
+        return
+    if len(arguments) == 1:  # `diptych train` in a sentence
+        arguments = [*arguments, "--help"]
+    with pytest.raises(SystemExit, match="0") if "--help" in arguments else nullcontext():
+        _parser().parse_args(arguments)
+
+
+def _check_snakemake(arguments: list[str]) -> None:
+    """Options are Snakemake's, settings ours, and there are such scales, targets and profiles."""
+    asked = get_argument_parser().parse_args(arguments)
+    given = dict(setting.split("=", 1) for setting in asked.config or [])
+    assert set(given) <= set(SETTINGS), arguments
+    scale = given.get("scale", "digits")
+    assert scale in [*study.names_in("scales"), "mine"], arguments
+    assert asked.workflow_profile in (None, "none") or (ROOT / asked.workflow_profile).is_dir(), arguments
+    flow = Workflow({"scale": scale} if scale != "mine" else {})
+    short = {name.replace("-", "_") for name in flow.figure_names()}
+    known = {"tables", "figures", "claims", "all", *short, *flow.tables(), *flow.figures(), *flow.claims()}
+    assert set(asked.targets) <= known, arguments
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_commands_exist(page, monkeypatch):
+    monkeypatch.setenv("DIPTYCH_DATA", "")  # which a workflow sets
     for program, *arguments in _commands(page):
-        if program == "diptych" and not any("{" in word or "..." in word for word in arguments):
-            if len(arguments) == 1:  # `diptych train` in a sentence
-                arguments.append("--help")
-            with pytest.raises(SystemExit, match="0") if "--help" in arguments else nullcontext():
-                _parser().parse_args(arguments)
-        elif program == "snakemake" and "--config" in arguments:
-            for setting in arguments[arguments.index("--config") + 1 :]:
-                assert setting.partition("=")[0] in SETTINGS, arguments
+        if not {"...", "FOLDER"} & set(arguments):
+            (_check_diptych if program == "diptych" else _check_snakemake)(arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_modules_and_tests_that_pages_name_exist(page):
+    text = page.read_text()
+    for module in re.findall(r"python -m ((?:benchmarks|diptych)[\w.]*)", text):
+        assert importlib.util.find_spec(module), module
+    for path in re.findall(
+        r"\b((?:tests|benchmarks|config|docs|profiles|results/paper)/[\w/.-]+\.(?:py|md|yaml|csv))\b", text
+    ):
+        assert (page.parent / path).exists() or (ROOT / path).exists() or "mine" in path, path
 
 
 def _fields(kind: type) -> set[str]:
