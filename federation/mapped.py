@@ -65,7 +65,7 @@ class MappedSimulation(Simulation):
             client = int(losses.isfinite().long().argmin())
             raise Diverged(round, client, losses[client].item())
         rate = update.lr_factor * self._decay(round)
-        step(self.settings.optimiser, list(moved.values()), list(gradients.values()), state, rate)
+        step(self._optimiser(update), list(moved.values()), list(gradients.values()), state, rate)
 
 
 def _stacked(together: Sequence[Batch]) -> Batch:

@@ -416,7 +416,7 @@ def test_pixels_need_no_training():
     ("settings", "sentence"),
     [
         ({"directions": D + 1}, r"algorithm\.directions: there are 9 dimensions, got 10 directions"),
-        ({"bins": 0}, r"algorithm\.bins: .*greater than or equal to 1, got 0"),
+        ({"bins": 0}, r"algorithm\.bins: .*greater than 0, got 0"),
         ({"map_bins": 1}, r"algorithm\.map_bins: .*greater than or equal to 2, got 1"),
         ({"iterations": 0}, r"algorithm\.iterations: .*greater than 0, got 0"),
         ({"layers": 0}, r"algorithm\.layers: .*greater than 0, got 0"),
