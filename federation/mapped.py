@@ -1,8 +1,6 @@
 """All clients' steps at once, for models so small that calling operators, and not computing, is what a step costs."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,20 +22,16 @@ class MappedSimulation(Simulation):
     Optimisers start anew in each round, and there is no history.
     """
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self.seen: Counter[tuple[str, int]] = Counter()
-        """(stage, phase) -> batches until now."""
-
     def _train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
         for number, phase in enumerate(phases):
             states = [State() for _ in phase.updates]
+            places = [f"{stage}/{client}/{number}" for client in clients]
             drawn = (self._drawn(round, client, number, phase, stage) for client in clients)
             for together in zip(*drawn, strict=True):
                 batch = _stacked(together)
-                self.seen[stage, number] += 1
+                self.batches.update(places)
                 for update, state in zip(phase.updates, states, strict=True):
-                    if self.seen[stage, number] % update.every == 0:
+                    if self.batches[places[0]] % update.every == 0:
                         self._mapped_step(round, update, phase, batch, state)
 
     def _drawn(self, round: int, client: int, number: int, phase: Phase, stage: str) -> Iterator[Batch]:
