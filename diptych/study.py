@@ -73,7 +73,7 @@ class Layout(BaseModel, extra="forbid"):
 
 
 class JudgeSettings(BaseModel, extra="forbid"):
-    """The classifier that judges generated images, trained on real ones.
+    """The classifier that judges generated images, trained on real ones with noise, shifts and blur.
 
     Attributes:
         width: channels of its first convolution.
@@ -82,7 +82,7 @@ class JudgeSettings(BaseModel, extra="forbid"):
         splits: where something is to be judged; everywhere if empty.
     """
 
-    width: PositiveInt = 32
+    width: PositiveInt = 16
     features: PositiveInt = 64
     epochs: PositiveInt = 5
     splits: list[str] = []

@@ -27,6 +27,7 @@ CONTROLS = {
     "identity": "control: not translated",
     "rotation": "control: turned by the angle in between",
     "other": "control: other images of the target",
+    "ceiling": "ceiling: real images",
 }
 CEILING = "ceiling: trained with labels"
 MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
