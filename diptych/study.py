@@ -73,7 +73,7 @@ class Layout(BaseModel, extra="forbid"):
 
 
 class JudgeSettings(BaseModel, extra="forbid"):
-    """The classifier that judges generated images, trained on real ones with noise, shifts and blur.
+    """The classifier that judges generated images, trained on real ones.
 
     Attributes:
         width: channels of its first convolution.
