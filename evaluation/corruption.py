@@ -30,8 +30,8 @@ def blurred(x: Tensor, sigma: Tensor) -> Tensor:
 def augmented(x: Tensor, draw: torch.Generator) -> Tensor:
     """Two images of three shifted by up to 2 pixels either way, half of these blurred by up to 1.2, noise of up to 0.3.
 
-    These reach a little beyond `CORRUPTIONS`, so that these lie within what a judge has seen. The third that stays as it
-    is costs a little of the robustness, and without it whose images they are is learnt much more slowly.
+    These reach a little beyond `CORRUPTIONS`, so that these lie within what a judge has seen. The third that stays as
+    it is costs a little of the robustness; without it, whose images they are is learnt much more slowly.
     """
 
     def uniform(low: float, high: float) -> Tensor:
