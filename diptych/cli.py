@@ -253,8 +253,8 @@ def _judge(options: argparse.Namespace) -> None:
     from diptych.judging import train_judge
 
     settings = load_study(options.scale).papers[spec.labels["paper"]].judge or JudgeSettings()
-    accuracy = train_judge(spec, settings, options.data, options.out)
-    print(", ".join(f"{question} accuracy {value:.3f}" for question, value in accuracy.items()))
+    for row in train_judge(spec, settings, options.data, options.out):
+        print(f"{row['metric']} {row['setting']}: {row['value']:.3f}")
 
 
 def _simpson(options: argparse.Namespace) -> None:

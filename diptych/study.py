@@ -86,7 +86,7 @@ class JudgeSettings(_Config):
         splits: where something is to be judged; everywhere if empty.
     """
 
-    width: PositiveInt = 32
+    width: PositiveInt = 16
     features: PositiveInt = 64
     epochs: PositiveInt = 5
     splits: list[str] = []

@@ -143,7 +143,8 @@ def swaps(run: RunFolder) -> Iterator[dict[str, Any]]:
     An image is edited by its own client's decoder: `swap=c` puts in another's c, `swap=z` another's z.
     `label_agreement` and `mark_agreement`: the judge reads the label, the client's mark, of the image that was edited.
     `decoder=other`: the same by the decoder of the client whose code was put in. `client_accuracy`: the client read
-    from the image is the one whose c it has. The control is the reconstruction, with nothing exchanged.
+    from the image is the one whose c it has. The control is the reconstruction, with nothing exchanged; the ceiling,
+    what the judge says of real test images.
 
     `reconstruction_error`: see `_error`.
 
@@ -179,6 +180,9 @@ def swaps(run: RunFolder) -> Iterator[dict[str, Any]]:
                 note("attribute_change", f"{setting};attribute=hair", mark != before[edited][:n])
     for (metric, setting, control), values in hits.items():
         yield result(metric, "fraction", float(np.mean(values)), setting=setting, control=control)
+    for metric, of in {"label_agreement": "label", "mark_agreement": "client", "client_accuracy": "client"}.items():
+        if (metric, "", "reconstruction") in hits:
+            yield from judge.ceiling("accuracy", f"target={of}", of=metric)
 
 
 def _error(arrays: dict[str, np.ndarray], client: int) -> float:

@@ -27,7 +27,7 @@ def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, 
     similarity to it, window 11, sigma 1.5. These over at most `pairs` images. `ulps`: how far the eavesdropper's start
     was from the user's (-1: another network), `bit_equal`: whether it was the same. `generator_max_abs_diff`: the
     largest difference of a pixel in [-1, 1], from the cloud, and of the cloud from the user. `identical`: whether the
-    cloud's generator is the user's to the bit.
+    cloud's generator is the user's to the bit. The ceiling of `accuracy` is that of real images of all labels.
     """
     found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for user, role, setting, record in _records(run, pairs):
@@ -37,6 +37,8 @@ def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, 
             yield result(metric, UNITS.get(metric, "score"), value, **more)
     for (metric, role, setting), values in found.items():
         yield result(metric, UNITS.get(metric, "score"), float(np.mean(values)), role=role, setting=setting)
+    if found:
+        yield from load(run.judge).ceiling("accuracy", "target=label", role="cloud")
 
 
 def _named(who: str) -> tuple[str, str]:

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,44 +18,113 @@ from common.errors import InputError
 from common.files import written
 from common.optimisers import State, step
 from common.spec import OptimiserSettings
-from networks import Conv3
+from evaluation.corruption import CORRUPTIONS, augmented, corrupted
+from evaluation.rows import result
 
-Batches = Iterable[tuple[Tensor, Tensor, Tensor]]
+Views = tuple[Tensor, Tensor, Tensor]
+Batches = Iterable[Views]
 """Images (batch, channels, size, size) in [0, 1], their labels and their clients."""
+Quality = list[dict[str, str | float]]
+"""What a judge says of images of which the truth is known, as columns of records."""
+
+
+def _block(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)]
 
 
 class JudgeNetwork(nn.Module):
     """A small CNN, a linear layer of `features`, on which the Fréchet distance is taken, and a head for each question.
 
-    No activation follows the features, so that none of them dies and their covariance has full rank.
+    No activation follows the features, so that none of them dies and their covariance has full rank. Batch norm is
+    there for speed: without it, a judge of a thousand images takes several times the steps.
     """
 
     def __init__(self, channels: int, size: int, width: int, features: int, classes: int, clients: int) -> None:
         super().__init__()
-        self.encoder = Conv3(channels=channels, image_size=size, width=width)
-        self.features = nn.Linear(self.encoder.features, features)
+        self.channels, self.size = channels, size
+        flat, hidden = 2 * width * (size // 4) ** 2, 8 * width
+        self.encoder = nn.Sequential(*_block(channels, width), *_block(width, 2 * width), nn.Flatten())
+        self.hidden = nn.Sequential(nn.Linear(flat, hidden), nn.BatchNorm1d(hidden), nn.ReLU())
+        self.features = nn.Linear(hidden, features)
         self.label, self.client = nn.Linear(features, classes), nn.Linear(features, clients)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Features, and logits of label and client."""
-        h = self.features(F.relu(self.encoder(x)))
+        h = self.features(self.hidden(self.encoder(x)))
         return h, self.label(F.relu(h)), self.client(F.relu(h))
 
 
-def fit(network: JudgeNetwork, batches: Batches, lr: float = 2e-3) -> None:
-    """Train on both questions at once, by Adam."""
+def fit(network: JudgeNetwork, passes: Sequence[Batches], draw: torch.Generator, lr: float = 5e-3) -> None:
+    """Train on both questions at once, by Adam whose rate falls to a share of itself in each pass, linearly.
+
+    Images are corrupted at random. Otherwise a judge of clean images takes all that is noisy, as what a young
+    generator makes is, for one label.
+    """
     parameters: list[Tensor] = list(network.parameters())
     state = State()
-    for x, label, client in batches:
-        _, says_label, says_client = network.train()(x)
-        loss = F.cross_entropy(says_label, label) + F.cross_entropy(says_client, client)
-        step(OptimiserSettings(name="adam", lr=lr), parameters, list(torch.autograd.grad(loss, parameters)), state)
+    for number, batches in enumerate(passes):
+        rate = OptimiserSettings(name="adam", lr=lr * (1 - number / len(passes)))
+        for x, label, client in batches:
+            _, says_label, says_client = network.train()(augmented(x, draw))
+            loss = F.cross_entropy(says_label, label) + F.cross_entropy(says_client, client)
+            step(rate, parameters, list(torch.autograd.grad(loss, parameters)), state)
+    network.eval()
 
 
-def save(network: JudgeNetwork, shape: dict[str, int], accuracy: dict[str, float], file: Path) -> None:
-    """Write weights, the arguments to build the network, and how well it does on real test images."""
+def examined(network: JudgeNetwork, seen: Views, again: Tensor | None, draw: torch.Generator) -> Quality:
+    """What a network says of real test images, of the same corrupted, and of uniform noise.
+
+    `accuracy`, for the `target` label and client; `confidence`, the mean of the largest probability of a label;
+    `label_agreement`, how often the same label is read from an image in two clients' eyes: the most that a perfect
+    transfer of style could get. Of noise, which shows nothing: the share of images given each label, and the largest.
+
+    Args:
+        seen: images as clients see them, labels and clients.
+        again: the same images in the eyes of clients drawn anew, if several can see one.
+    """
+    x, label, client = seen
+    found: Quality = []
+
+    def note(metric: str, setting: str, value: float) -> None:
+        found.append({"metric": metric, "setting": f"judge;{setting}", "value": value})
+
+    def examine(case: str, images: Tensor) -> Tensor:
+        _, says_label, says_client = logits(network, images)
+        note("accuracy", f"target=label{case}", _share(says_label.argmax(1) == label))
+        note("accuracy", f"target=client{case}", _share(says_client.argmax(1) == client))
+        note("confidence", f"target=label{case}", float(says_label.softmax(1).amax(1).mean()))
+        return says_label.argmax(1)
+
+    labels = examine("", x)
+    for how, strength in CORRUPTIONS:
+        examine(f";images={how}-{strength:g}", corrupted(x, how, strength, draw))
+    if again is not None:
+        note("label_agreement", "views=two", _share(labels == logits(network, again)[1].argmax(1)))
+    of_noise = logits(network, torch.rand(x.shape, generator=draw))[1]
+    shares = torch.bincount(of_noise.argmax(1), minlength=of_noise.shape[1]) / len(x)
+    note("confidence", "target=label;images=only-noise", float(of_noise.softmax(1).amax(1).mean()))
+    note("one_label", "target=label;images=only-noise", float(shares.max()))
+    for c, share in enumerate(shares.tolist()):
+        note("label_share", f"label={c};images=only-noise", share)
+    return found
+
+
+def _share(right: Tensor) -> float:
+    return float(right.float().mean())
+
+
+@torch.no_grad()
+def logits(network: JudgeNetwork, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Features, and logits of label and client, of any number of images."""
+    parts = [network(part) for part in x.tensor_split(max(1, len(x) // 256))]
+    h, label, client = (torch.cat(column) for column in zip(*parts, strict=True))
+    return h, label, client
+
+
+def save(network: JudgeNetwork, shape: dict[str, int], quality: Quality, file: Path) -> None:
+    """Write weights, the arguments to build the network, and what it says of real test images."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    about = json.dumps({"shape": shape, "accuracy": accuracy})  # one entry: the order of several is not fixed
+    about = json.dumps({"shape": shape, "quality": quality})  # one entry: the order of several is not fixed
     with written(file) as part:
         save_file(tensors, part, {"judge": about})
 
@@ -65,12 +135,24 @@ class Judge:
 
     Attributes:
         sha256: of its file.
-        accuracy: on real test images as clients see them: `label`, `client`.
+        quality: what it says of real test images; see `examined`.
     """
 
     network: JudgeNetwork
     sha256: str
-    accuracy: dict[str, float]
+    quality: Quality
+
+    def ceiling(self, metric: str, target: str, of: str = "", **columns: str) -> Iterator[dict[str, Any]]:
+        """What it says of real test images, as the ceiling of what it says of generated ones.
+
+        Args:
+            metric, target: of its quality; the latter is the setting after `judge;`.
+            of: the metric to which this is the ceiling, if that has another name.
+            columns: of the record.
+        """
+        for row in self.quality:
+            if (row["metric"], row["setting"]) == (metric, f"judge;{target}"):
+                yield result(of or metric, "fraction", float(row["value"]), control="ceiling", **columns)
 
     def logits(self, images: np.ndarray) -> np.ndarray:
         """Scores of each label (n, classes) of images as `__call__` takes them."""
@@ -85,20 +167,12 @@ class Judge:
         h, label, client = self._seen(images)
         return h, label.argmax(axis=1), client.argmax(axis=1)
 
-    @torch.no_grad()
     def _seen(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        wanted = (self.network.encoder.channels, self.network.encoder.image_size, self.network.encoder.image_size)
+        wanted = (self.network.channels, self.network.size, self.network.size)
         if images.dtype != np.uint8 or images.shape[1:] != wanted:
             raise InputError(f"judge: images must be bytes {wanted}, got {images.dtype} {images.shape[1:]}")
-        parts = [
-            self.network(torch.from_numpy(part).float().div(255)) for part in np.array_split(images, _parts(images))
-        ]
-        h, label, client = (torch.cat(column) for column in zip(*parts, strict=True))
+        h, label, client = logits(self.network, torch.from_numpy(images).float().div(255))
         return h.numpy(), label.numpy(), client.numpy()
-
-
-def _parts(images: np.ndarray) -> int:
-    return max(1, len(images) // 256)
 
 
 def load(file: Path | None) -> Judge:
@@ -117,4 +191,4 @@ def load(file: Path | None) -> Judge:
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"judge: {file} is not a judge ({error}); train it again") from error
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    return Judge(network.eval(), digest, about["accuracy"])
+    return Judge(network.eval(), digest, about["quality"])

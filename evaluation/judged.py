@@ -18,17 +18,18 @@ def _record(setting: str, metric: str, value: float, **more: str) -> dict[str, A
 
 
 def judge_quality(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """How far the judge can be trusted: its accuracy on real test images as clients see them."""
-    if any(key.startswith("client/") for key in run.samples):
-        for question, value in load(run.judge).accuracy.items():
-            yield _record(f"judge;target={question}", "accuracy", value, role="real")
+    """How far the judge can be trusted: what it says of real test images as clients see them, of the same with noise,
+    shifted and blurred, and of nothing but noise (`evaluation.judge.examined`)."""
+    if run.samples and run.judge is not None and run.judge.is_file():
+        for row in load(run.judge).quality:
+            yield _record(str(row["setting"]), str(row["metric"]), float(row["value"]), kind="judge", role="real")
 
 
 def unseen_labels(run: RunFolder) -> Iterator[dict[str, Any]]:
     """How often images of labels that a client never saw show them, by client, and in the mean.
 
-    The control asks for the labels in another order. Runs that started from another one are measured after each
-    snapshot, too, and by style, for new clients (Fig. 12 and 13).
+    The control asks for the labels in another order; the ceiling is how often real images are read right. Runs that
+    started from another one are measured after each snapshot, too, and by style, for new clients (Fig. 12 and 13).
     """
     if not any(key.endswith("/unseen") for key in run.samples):
         return
@@ -44,6 +45,7 @@ def unseen_labels(run: RunFolder) -> Iterator[dict[str, Any]]:
     for column, control in ((0, ""), (1, "shuffled-labels")):
         mean = float(np.mean([pair[column] for pair in right.values()]))
         yield _record(name, "accuracy", mean, control=control)
+    yield from judge.ceiling("accuracy", "target=label", setting=name)
     for round in run.snapshots if run.spec.start else []:
         arrays = run.after(round)
         hits = [_as_asked(judge, arrays, k)[0] for k in clients_of(arrays) if _has_unseen(arrays, k)]
@@ -67,7 +69,8 @@ def restyling(run: RunFolder) -> Iterator[dict[str, Any]]:
 
     `label_agreement`: the judge reads the same label before and after the transfer to another client; the control
     pairs images at random. `client_accuracy`: it takes the image for one of the target. `pixel_error`: mean absolute
-    difference, in [0, 1], of an image and its reconstruction; the control compares it with another one's.
+    difference, in [0, 1], of an image and its reconstruction; the control compares it with another one's. Ceilings are
+    of real images: the same digit in two clients' eyes, and clients' own.
     """
     arrays = run.samples
     if "restyle/source" not in arrays:
@@ -86,6 +89,8 @@ def restyling(run: RunFolder) -> Iterator[dict[str, Any]]:
     target = np.repeat(clients[moved][:, 1], arrays["restyle/source"].shape[1])
     yield _record("", "client_accuracy", float((after[2] == target).mean()))
     yield _record("", "client_accuracy", float((after[2] == rng.permutation(target)).mean()), control="shuffled-labels")
+    yield from judge.ceiling("label_agreement", "views=two")
+    yield from judge.ceiling("accuracy", "target=client", of="client_accuracy")
     source, again = (flat(key, ~moved).astype(float) / 255 for key in ("source", "reconstructed"))
     yield _record("", "pixel_error", float(np.abs(source - again).mean()))
     yield _record("", "pixel_error", float(np.abs(source - rng.permutation(again)).mean()), control="shuffled-labels")

@@ -27,6 +27,7 @@ CONTROLS = {
     "identity": "control: not translated",
     "rotation": "control: turned by the angle in between",
     "other": "control: other images of the target",
+    "ceiling": "ceiling: real images",
 }
 SAID = ["ours", "std", "seeds", "paper", "difference", "verdict", "why", "stand_in", "note", "measured_as"]
 """What is said of a cell."""

@@ -114,9 +114,12 @@ def test_inception_from_a_file(tmp_path, monkeypatch):
     assert sha == hashlib.sha256((tmp_path / INCEPTION).read_bytes()).hexdigest()
 
 
+QUALITY = [{"metric": "accuracy", "setting": "judge;target=label", "value": 0.5}]
+
+
 def _judge(folder, **changes):
     shape = {"channels": 3, "size": 8, "width": 4, "features": 6, "classes": 10, "clients": 3, **changes}
-    save(JudgeNetwork(**shape), shape, {"label": 0.5, "client": 0.25}, folder / "judge.safetensors")
+    save(JudgeNetwork(**shape).eval(), shape, QUALITY, folder / "judge.safetensors")
     return folder / "judge.safetensors"
 
 
@@ -125,7 +128,9 @@ def test_a_judge_is_read_back_and_says_who_it_is(tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (5, 3, 8, 8), dtype=np.uint8)
     features, labels, clients = judge(images)
     assert (features.shape, labels.shape, clients.shape) == ((5, 6), (5,), (5,))
-    assert judge.accuracy == {"label": 0.5, "client": 0.25}
+    assert judge.quality == QUALITY
+    (ceiling,) = judge.ceiling("accuracy", "target=label", of="label_agreement", role="cloud")
+    assert (ceiling["metric"], ceiling["value"], ceiling["control"]) == ("label_agreement", 0.5, "ceiling")
     assert judge.sha256 == hashlib.sha256((tmp_path / "judge.safetensors").read_bytes()).hexdigest()
     with pytest.raises(InputError, match=r"images must be bytes \(3, 8, 8\), got uint8 \(3, 9, 9\)"):
         judge(np.zeros((2, 3, 9, 9), dtype=np.uint8))

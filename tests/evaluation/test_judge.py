@@ -1,0 +1,153 @@
+"""The judge: a measure that must not fail on what generators make before they are good."""
+
+import numpy as np
+import pytest
+import torch
+
+from common.run_folder import RunFolder
+from common.spec import DataSettings, Spec
+from diptych.judging import train_judge
+from diptych.study import JudgeSettings
+from evaluation import judge as module
+from evaluation.corruption import CORRUPTIONS, blurred, corrupted, noisy, shifted
+from evaluation.frechet import frechet_distance, gaussian
+from evaluation.judge import load
+from evaluation.judged import judge_quality
+from partitions import partition
+
+SETTINGS = JudgeSettings(width=8, features=16, epochs=12)
+STYLES = {"upright": "digits-plain[0::2]", "turned": "digits-plain[1::2]"}
+DATA = {"dataset": "mnist", "styles": STYLES, "rotations": {"turned": 90}, "image_size": 16, "channels": 1}
+
+
+def _spec() -> Spec:
+    return Spec(
+        run="padpaf/c/padpaf/default/1",
+        scale="tiny",
+        seed=1,
+        data=DATA,
+        network={"name": "sn-resnet"},
+        objective={"name": "gan"},
+        algorithm={"name": "padpaf"},
+        training={"rounds": 1},
+    )
+
+
+def _said(quality, metric="accuracy", target="label"):
+    """Case -> value, clean images under the empty name."""
+    of = {row["setting"]: row["value"] for row in quality if row["metric"] == metric}
+    return {setting.removeprefix(f"judge;target={target}"): value for setting, value in of.items() if target in setting}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A judge of upright and turned digits, and what it says of itself."""
+    file = tmp_path_factory.mktemp("judge") / "judge.safetensors"
+    return train_judge(_spec(), SETTINGS, "", file), file
+
+
+def check_steadfast(accuracy: dict[str, float]) -> None:
+    """Within five points of clean images: three are asked for of a full data set, and here are 540 test images."""
+    clean = accuracy.pop("")
+    assert clean > 0.9
+    for how, strength in CORRUPTIONS:
+        case = f";images={how}-{strength:g}"
+        if case != ";images=shift-2":  # an eighth of these images' side
+            assert accuracy[case] > clean - 0.05, case
+    assert accuracy[";images=shift-2"] > clean - 0.1
+
+
+@pytest.mark.parametrize("target", ["label", "client"])
+def test_what_it_reads_survives_noise_shifts_and_blur(judged, target):
+    check_steadfast(_said(judged[0], target=target))
+
+
+def test_a_judge_of_clean_images_would_fail(tmp_path, monkeypatch):
+    """The corruptions are strong enough to tell: without them in training, noise alone costs a third."""
+    monkeypatch.setattr(module, "augmented", lambda x, draw: x)
+    accuracy = _said(train_judge(_spec(), SETTINGS, "", tmp_path / "judge"))
+    assert accuracy[""] > 0.9
+    with pytest.raises(AssertionError):
+        check_steadfast(accuracy)
+
+
+def test_it_says_what_it_says_of_noise(judged):
+    shares = [row["value"] for row in judged[0] if row["metric"] == "label_share"]
+    assert len(shares) == 10
+    assert sum(shares) == pytest.approx(1)
+    assert _said(judged[0], "one_label")[";images=only-noise"] == pytest.approx(max(shares))
+    assert 0.1 <= _said(judged[0], "confidence")[";images=only-noise"] <= 1
+
+
+def test_it_is_the_same_again(tmp_path):
+    short = JudgeSettings(width=4, features=8, epochs=1)
+    first, again = (train_judge(_spec(), short, "", tmp_path / name) for name in "ab")
+    assert first == again
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_its_quality_is_recorded_beside_what_it_judges(judged, tmp_path):
+    assert list(judge_quality(RunFolder(tmp_path, judged[1]))) == [], "nothing is judged"
+    RunFolder(tmp_path).write_arrays("samples.npz", {"made/0/cloud": np.zeros(1, np.uint8)})
+    records = list(judge_quality(RunFolder(tmp_path, judged[1])))
+    assert [(r["metric"], r["setting"], r["value"]) for r in records] == [
+        (row["metric"], row["setting"], row["value"]) for row in judged[0]
+    ]
+    assert {(r["role"], r["kind"]) for r in records} == {("real", "judge")}
+
+
+# ---- features
+
+
+@pytest.fixture(scope="module")
+def distance(judged):
+    """From the training images of upright digits, and test images of upright and of turned ones."""
+    dealt = partition(DataSettings(**DATA), "", seed=1)
+    judge = load(judged[1])
+    upright, turned = (dealt.images[dealt.test[k]].float() / 255 for k in (0, 1))
+
+    def features(x):
+        return gaussian(judge((x * 255).round().byte().numpy())[0], "a set")
+
+    reference = features(dealt.images[dealt.train[0]].float() / 255)
+    return lambda x: frechet_distance(features(x), reference), upright, turned
+
+
+def test_the_distance_grows_with_noise_and_blur(distance):
+    measure, upright, _ = distance
+    draw = torch.Generator().manual_seed(0)
+    for how, strengths in (("noise", (0.2, 0.4, 0.8)), ("blur", (1.0, 1.5, 2.5))):
+        found = [measure(upright), *(measure(corrupted(upright, how, s, draw)) for s in strengths)]
+        assert found == sorted(found), (how, found)
+        assert found[-1] > 2 * found[0]
+
+
+def test_the_distance_grows_with_the_share_of_another_clients_images(distance):
+    measure, upright, turned = distance
+    n = min(len(upright), len(turned))
+    counts = (0, n // 4, n // 2, n)
+    found = [measure(torch.cat([upright[: n - k], turned[:k]])) for k in counts]
+    assert found == sorted(found), found
+    assert found[-1] > 2 * found[0]
+
+
+# ---- corruptions
+
+
+def test_corruptions_are_what_they_are_called():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.rand(4, 2, 12, 12, generator=draw)
+    down, right = torch.tensor([0, 1, -2, 0]), torch.tensor([0, 0, 1, -3])
+    moved = shifted(x, down, right)
+    assert torch.equal(moved[0], x[0])
+    assert torch.equal(moved[1, :, 1:], x[1, :, :-1])
+    assert torch.equal(moved[1, :, 0], x[1, :, 0]), "the border is repeated"
+    assert torch.equal(moved[2, :, :-2, 1:], x[2, :, 2:, :-1])
+    assert torch.equal(moved[3, :, :, :-3], x[3, :, :, 3:])
+    grey = torch.full((2, 1, 100, 100), 0.5)
+    spread = noisy(grey, torch.tensor([0.1, 0.0]), draw).std(dim=(1, 2, 3))
+    assert spread.tolist() == pytest.approx([0.1, 0], abs=2e-3)
+    assert blurred(grey, torch.tensor([1.0, 2.0])) == pytest.approx(grey)
+    assert (blurred(x, torch.full((4,), 2.0)).var() < blurred(x, torch.full((4,), 0.5)).var()).item()
+    for how, strength in CORRUPTIONS:
+        assert corrupted(x, how, strength, draw).shape == x.shape
