@@ -9,7 +9,6 @@ one step of each kind of training that is not in the file yet is taken, on image
 
 import argparse
 import csv
-import statistics
 import sys
 import time
 from collections import defaultdict
@@ -28,21 +27,23 @@ from federation import ClientData, Simulation
 
 Rows = dict[tuple[str, ...], str]
 """All columns but the last -> the last."""
+BATCH = 16
+"""Images of a step at most, so that one of the largest network takes seconds."""
 
 
 def from_log(specs: dict[str, Spec], log: Path) -> Rows:
-    """The mean of each kind of job in a log of `diptych.forkserver`."""
-    seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    """What each kind of job has taken in a log of `diptych.forkserver`: in all, by the images or runs in all."""
+    seconds: dict[tuple[str, ...], float] = defaultdict(float)
+    units: dict[tuple[str, ...], float] = defaultdict(float)
     for line in log.read_text().splitlines():
         took, _, status, job, *arguments = line.split("\t")
         if status != "0":
             continue
-        if job == "train":
-            spec = specs[arguments[0]]
-            seconds[_key(Kind.of(spec))].append(float(took) / passes_of(spec))
-        else:
-            seconds[_key(None, job)].append(float(took) / _runs(job, arguments))
-    return {key: f"{statistics.fmean(values):.3g}" for key, values in seconds.items()}
+        spec = specs[arguments[0]] if job == "train" else None
+        key = _key(Kind.of(spec) if spec else None, job)
+        seconds[key] += float(took)
+        units[key] += passes_of(spec) if spec else _runs(job, arguments)
+    return {key: f"{seconds[key] / units[key]:.3g}" for key in seconds}
 
 
 def _runs(job: str, arguments: list[str]) -> int:
@@ -57,11 +58,11 @@ def _key(kind: Kind | None, job: str = "train") -> tuple[str, ...]:
 
 def of_a_step(spec: Spec) -> float:
     """Processor seconds for an image, of two clients that take one step each, after another for warming up."""
-    count, size = spec.training.batch_size, spec.data.image_size
+    count, size = min(BATCH, spec.training.batch_size), spec.data.image_size
     images = torch.randint(256, (2 * count, spec.data.channels, size, size), dtype=torch.uint8)
     clients = tuple(torch.arange(2 * count).split(count))
     data = ClientData(images, torch.arange(2 * count) % 2, clients)
-    once = spec.training.model_copy(update={"rounds": 2, "local_steps": 1, "participation": 1.0})
+    once = spec.training.model_copy(update={"rounds": 2, "local_steps": 1, "batch_size": count, "participation": 1.0})
     ends: list[float] = []
     simulation = Simulation(build_algorithm(spec, classes=2), data, once, spec.seed)
     simulation.run(lambda _: ends.append(time.process_time()))

@@ -37,10 +37,11 @@ class Kind:
     @classmethod
     def of(cls, spec: Spec) -> "Kind":
         """The kind of a run. Its width is that of its network, or of its generator."""
-        algorithm, objective, network = (section["name"] for section in (spec.algorithm, spec.objective, spec.network))
+        algorithm, objective, network = (str(x["name"]) for x in (spec.algorithm, spec.objective, spec.network))
         sized = (section for section in (spec.network, spec.objective, spec.algorithm) if "width" in section)
         width = next((int(section["width"]) for section in sized), 1)
-        return cls(str(algorithm), str(objective), str(network), width, spec.data.image_size)
+        inverted = " inverted" if spec.inversion else ""  # which takes longer than the training
+        return cls(f"{algorithm}{inverted}", objective, network, width, spec.data.image_size)
 
     def likeness(self, other: "Kind") -> tuple[bool, ...]:
         """How much alike two kinds are: the larger, the more."""
