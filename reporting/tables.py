@@ -238,10 +238,14 @@ def _text(cell: pd.Series) -> str:
     return f"{ours} {inside} {MARKS.get(Verdict(cell['verdict']), '')}".strip()
 
 
+def _index(keys: pd.DataFrame) -> pd.Index:
+    """An index with a level for each column; with one column a plain one, which pandas prints without brackets."""
+    return pd.MultiIndex.from_frame(keys) if len(keys.columns) > 1 else pd.Index(keys.iloc[:, 0])
+
+
 def _grid(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
     """Rows and columns of cell texts, in the order in which they first appear."""
-    index = pd.MultiIndex.from_frame(cells[layout.rows])
-    columns = pd.MultiIndex.from_frame(cells[layout.columns])
+    index, columns = _index(cells[layout.rows]), _index(cells[layout.columns])
     rows, heads = index.unique(), columns.unique()
     texts = np.full((len(rows), len(heads)), "", dtype=object)
     texts[rows.get_indexer(index), heads.get_indexer(columns)] = cells["text"]
@@ -298,6 +302,7 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+LATEX_PACKAGES = r"\usepackage{amssymb, booktabs, longtable, multirow}"
 _LATEX = {
     "✓": r"$\checkmark$",
     "~": r"$\sim$",
@@ -310,8 +315,17 @@ _LATEX = {
 }
 
 
+def _stacked(setting: re.Match[str]) -> str:
+    """The keys of a setting one below the other, which keeps columns narrow."""
+    keys = setting[0].replace(";", r";\\")
+    return rf"\shortstack[l]{{{keys}}}"
+
+
 def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
-    """The table for a paper: one booktabs table with its blocks one below the other."""
+    """The table for a paper: one booktabs table with its blocks one below the other; its first line says what it needs.
+
+    Settings of several keys, such as `phase=new-clients;rounds=1`, stand one key below the other.
+    """
     cells, _ = _with_texts(cells)
     grid = _grid(Layout(**{**vars(layout), "rows": layout.blocks + layout.rows}), cells)
     text = grid.map(lambda cell: cell.split(" [")[0]).to_latex(
@@ -323,7 +337,8 @@ def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     )
     for symbol, command in _LATEX.items():
         text = text.replace(symbol, command)
-    return text
+    text = re.sub(r"(?<=& )[^\s&]+=[^\s&]+;[^\s&]+", _stacked, text)
+    return f"% in the preamble: {LATEX_PACKAGES}\n{text}"
 
 
 def write_table(layout: Layout, cells: pd.DataFrame, about: str, file: Path) -> None:

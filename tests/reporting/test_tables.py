@@ -210,6 +210,8 @@ def test_latex_compiles_in_principle():
     tex = latex(
         _layout("table1"), _cells("table1", with_averages(_as_if_measured("table1"))), "About 50 % & more_or_less"
     )
+    packages, _, tex = tex.partition("\n")
+    assert packages.startswith("% in the preamble: ")
     assert tex.count(r"\begin{") == tex.count(r"\end{")
     assert tex.count("{") == tex.count("}")
     columns = len(re.search(r"\\begin\{longtable\}\{(\w+)\}", tex)[1])
@@ -252,7 +254,14 @@ def test_rows_and_columns_come_in_the_papers_order():
 
 def test_a_table_that_nothing_is_printed_or_measured_of_is_empty(tmp_path):
     layout = Layout(
-        paper="fedstyle", table="nowhere", title="", blocks=[], rows=["method"], columns=["style"], where={}
+        paper="fedstyle",
+        table="nowhere",
+        title="",
+        blocks=[],
+        rows=["method"],
+        columns=["style"],
+        where={},
+        reference={},
     )
     cells = cells_of(layout, _as_if_measured("table1"), lambda _: None)
     assert cells.empty
