@@ -47,6 +47,7 @@ PRELOADED = (
     "sklearn.metrics",
 )
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
+_held: list[subprocess.Popen[bytes]] = []  # as long as the workflow lives: a pipe that nobody holds is closed
 
 
 # ---- in the workflow
@@ -65,7 +66,7 @@ def start(scale: str, log: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener, open(log, "w") as out:
         listener.bind(str(folder / "socket"))
         listener.listen(128)  # jobs may ask while it is still importing
-        subprocess.Popen(
+        server = subprocess.Popen(
             [sys.executable, "-m", "diptych.forkserver", str(folder), scale, str(listener.fileno())],
             stdin=subprocess.PIPE,  # never written to: its end is how the server learns of the workflow's
             stdout=out,
@@ -74,6 +75,7 @@ def start(scale: str, log: Path) -> None:
             start_new_session=True,
             env=os.environ | SINGLE_THREADED,
         )
+    _held.append(server)
     os.environ[ADDRESS] = str(folder / "socket")
 
 
