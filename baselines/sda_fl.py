@@ -23,7 +23,7 @@ class SDAFL(Algorithm):
     Attributes:
         latent, width, dropout, gan_optimiser: of the GAN, which is PS-FedGAN's.
         gan_epochs, synthetic: passes before the first round; images that a client then shares, once.
-        confidence: how sure the global model must be of a label (`pseudo`); `client` takes those that were asked for.
+        confidence: how sure the global model must be (`pseudo`; never sure, it is FedAvg); `client`: labels asked for.
     """
 
     latent: Units = 100
@@ -65,7 +65,6 @@ class SDAFL(Algorithm):
         x, asked = m.told["images"].flatten(0, 1)[k].float() / 255, m.told["labels"].flatten()[k]
         with torch.no_grad():
             sure, named = self.objective.outputs(m.received.w.eval(), {"x": x})[0].softmax(dim=1).max(dim=1)
-        # where it is sure of nothing, this is FedAvg: their abstract adds images "with confident pseudo labels" alone
         pseudo = torch.where(sure >= self.confidence, named, UNSURE)
         y = torch.cat([batch["y"], asked if self.labels == "client" else pseudo])
         return self.objective.loss(m.w, {"x": torch.cat([batch["x"], x]), "y": y})

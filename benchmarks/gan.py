@@ -27,6 +27,9 @@ from federation.simulation import initial_model
 from networks import SNResNet
 from objectives import GAN
 
+DISCRIMINATOR_STEPS = 3
+"""For each of the generator's, as in the paper."""
+
 
 def settings() -> TrainingSettings:
     """The paper's optimisers on batches of 32, one epoch."""
@@ -48,7 +51,8 @@ def algorithm() -> Any:
     """PaDPaF on its GAN."""
     images = {"channels": 3, "image_size": 16}
     encoder = partial(SNResNet, channels=3, image_size=16, width=16)
-    objective = checked(GAN, "objective", {"latent": 32, "width": 16}, encoder=encoder, classes=10, **images)
+    sizes = {"latent": 32, "width": 16, "discriminator_steps": DISCRIMINATOR_STEPS}
+    objective = checked(GAN, "objective", sizes, encoder=encoder, classes=10, **images)
     return checked(algorithm_class("padpaf"), "algorithm", {}, objective=objective)
 
 
@@ -103,7 +107,7 @@ def main() -> None:
     use_threads(1)
     steps = options.clients * (options.images // settings().batch_size)
     pairs = []
-    engine(1, 64).run()  # warm up
+    engine(1, 96).run()  # warm up
     for _ in range(options.repeats):
         sides = engine(options.clients, options.images), BareGAN(options.clients, options.images)
         pairs.append(tuple(steps / seconds(side.run) for side in sides))

@@ -184,7 +184,7 @@ def test_a_run_leaves_scores_of_unseen_styles_in_its_table(tmp_path):
     rows = RunFolder(tmp_path).table("scores.csv")
     assert len(rows) == 2 * 2 * (1 + 2)
     assert {(row["round"], row["style"], row["part"]) for row in rows} == {
-        (n, *of) for n in "24" for of in (("", ""), ("90", "train"), ("90", "test"))
+        (n, *of) for n in (2, 4) for of in (("", ""), ("90", "train"), ("90", "test"))
     }
     found = {(r["domain"], r["protocol"], r["setting"]) for r in generalisation(RunFolder(tmp_path))}
     assert found == {("90", p, s) for p in ("", "test-images") for s in ("", "rounds=2", "rounds=4")}

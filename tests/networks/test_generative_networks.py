@@ -50,7 +50,7 @@ def test_the_normalised_weight_has_spectral_norm_one(layer):
     """Against the singular value decomposition, also after the weight has changed and power iteration has not."""
     with torch.no_grad():
         layer.weight.add_(torch.randn_like(layer.weight))
-    settle(layer)
+    layer.settle(steps=2000)  # the two largest singular values may be nearly equal
     normalised = layer.eval().normalised().flatten(1)
     assert torch.linalg.matrix_norm(normalised, 2).item() == pytest.approx(1, abs=1e-3)
     largest = torch.linalg.svdvals(layer.weight.flatten(1))[0]
