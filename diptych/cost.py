@@ -47,16 +47,19 @@ class Kind:
         """How much alike two kinds are: the larger, the more."""
         return (
             self.network == other.network,
+            self.image_size == other.image_size,
             self.objective == other.objective,
             self.algorithm == other.algorithm,
-            self.image_size == other.image_size,
             self.width == other.width,
         )
 
     def times(self, other: "Kind") -> float:
-        """How many times the arithmetic of the other an image takes; networks of another design count as alike."""
+        """How many times as long as of the other an image takes; networks of another design count as alike.
+
+        In proportion to the pixels and to the width: calls of operators, and not arithmetic, are what narrow ones take.
+        """
         width = self.width / other.width if self.network == other.network else 1
-        return (width * self.image_size / other.image_size) ** 2
+        return width * (self.image_size / other.image_size) ** 2
 
 
 def of_a_job(rule: str, inputs: Sequence[str], outputs: Sequence[str]) -> float:

@@ -47,7 +47,7 @@ def test_a_time_is_that_of_the_nearest_kind_in_proportion(monkeypatch):
     monkeypatch.setattr(cost, "_trainings", lambda: {kind: 2.0, other: 100.0})
     cost._for_an_image.cache_clear()
     assert cost._for_an_image(kind) == 2.0
-    assert cost._for_an_image(cost.Kind("fedprox", "simclr", "conv3", 16, 32)) == 2.0 * 4 * 4
+    assert cost._for_an_image(cost.Kind("fedprox", "simclr", "conv3", 16, 32)) == 2.0 * 2 * 4
     assert cost._for_an_image(cost.Kind("fedprox", "simsiam", "resnet18", 1, 16)) == 25.0
     cost._for_an_image.cache_clear()
 
