@@ -63,6 +63,7 @@ class Layout(_Config):
         means: compare with the means as printed, or as recomputed from the printed cells.
         tolerance: how far a number may be off, as a share of the printed one; null for what its unit has.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
+        note: what a reader has to know of our numbers; it stands under the table.
     """
 
     title: str
@@ -74,6 +75,7 @@ class Layout(_Config):
     means: Literal["printed", "recomputed"] = "printed"
     tolerance: Annotated[float, Field(gt=0)] | None = None
     quotes: list[Rule] = []
+    note: str = ""
 
 
 class JudgeSettings(_Config):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from common.algorithms import algorithm_modules
-from diptych.assembly import algorithm_class
+from diptych.assembly import algorithm_class, build_algorithm
 from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
 from diptych.study import load_study, merged, names_in, newcomers
@@ -143,6 +143,26 @@ def test_feddvas_settings(paper):
     faces = specs["feddva/celeba_hairstyles/feddva/reconstruction/2011"]
     assert (faces.data.at_most, faces.data.image_size, faces.network["width"]) == (5000, 64, 32)
     assert [names[0] for names in faces.data.attributes.values()] == ["Bald", "Wearing_Hat", "Blond_Hair", "Black_Hair"]
+
+
+@pytest.mark.parametrize("scale", ["tiny", "digits", "reduced", "reference-psfedgan", "paper"])
+def test_means_of_single_steps_differ_from_fedadams_by_the_servers_adam_alone(scale):
+    specs = load_study(scale).specs
+    mean, adam = (specs[f"psfedgan/mnist_split-1/fedavg/{name}-every-step/2011"] for name in ("mean", "fedadam"))
+    assert (mean.training.server.optimiser, adam.training.server.optimiser) == ("mean", "adam")
+    server = {"server": mean.training.server}
+    same = adam.model_copy(update={"training": adam.training.model_copy(update=server)})
+    assert same.digest == mean.digest
+
+
+def test_apfls_own_features_are_measured_by_both_readings():
+    """Where Table 1 is measured on real digits."""
+    specs = load_study("reference").specs
+    for ssl in ("simclr", "simsiam"):
+        run = f"fedstyle/digit_1_iid_{ssl}/apfl"
+        local, mixture = (build_algorithm(specs[f"{run}/{name}/2011"], 10) for name in ("default", "mixture"))
+        assert (local.features, mixture.features) == ("local", "mixture")
+        assert (local.reading, mixture.reading) == ("fedstyle", "fedstyle")
 
 
 @pytest.mark.parametrize("scale", SCALES)
