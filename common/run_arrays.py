@@ -80,7 +80,7 @@ WORDS = {
     "target": "label|client",
     "z": "z|z-log-variance",
     "c": "c|c-log-variance",
-    "images": r"real|held-out|reconstructed|unseen|generated(?:/[^/]+)?",
+    "images": r"real|held-out|held-out-unseen|reconstructed|unseen|generated(?:/[^/]+)?",
     "pictures": "found|true",
 }
 """What stands in angle brackets; anything without a slash if it is not here."""

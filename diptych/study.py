@@ -112,6 +112,7 @@ class Paper(_Config):
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.
         claims: claim -> columns that its published expression leaves open.
+        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point.
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
     """
@@ -125,6 +126,7 @@ class Paper(_Config):
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]
     claims: dict[str, dict[str, str | list[str]]] = {}
+    undecided: dict[str, str] = {}
     aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
     figures: dict[str, Figure] = {}
 

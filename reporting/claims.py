@@ -224,26 +224,30 @@ def findings(
     records: pd.DataFrame,
     fixed: dict[str, dict[str, Any]],
     aliases: Aliases | None = None,
+    undecided: dict[str, str] | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper.
 
     Args:
         fixed: claim -> columns that its queries leave open.
         aliases: what the expressions call values.
+        undecided: claim -> why these numbers do not decide it.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     index, claims = index_of(ours), read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
         evaluator = Evaluator(ours, index, fixed.get(claim["claim_id"], {}), aliases or {})
-        truth = evaluator.truth(claim["inequality"])
+        truth, why_not = evaluator.truth(claim["inequality"]), (undecided or {}).get(claim["claim_id"])
+        verdict = {True: "supported", False: "contradicted", None: "not measured"}[truth]
+        numbers = _detail(evaluator, truth)
         found.append(
             Finding(
                 claim=claim["claim_id"],
                 section=claim["section"],
                 statement=claim["statement"],
-                verdict={True: "supported", False: "contradicted", None: "not measured"}[truth],
-                detail=_detail(evaluator, truth),
+                verdict="undecided" if why_not and truth is not None else verdict,
+                detail=f"{why_not}; {numbers}" if why_not and truth is not None else numbers,
                 printed={"yes": "holds", "no": "does not hold"}.get(claim["published_holds"], "not printed"),
             )
         )
@@ -265,7 +269,7 @@ def write_claims(paper: str, found: list[Finding], about: str, file: Path) -> No
     """Write `claims.md`, and the same as CSV beside it."""
     table = pd.DataFrame([vars(finding) for finding in found])
     lines = [f"# Claims of {paper}", "", about, ""]
-    for outcome in ("supported", "contradicted", "not measured"):
+    for outcome in ("supported", "contradicted", "undecided", "not measured"):
         part = table[table["verdict"] == outcome]
         if part.empty:
             continue

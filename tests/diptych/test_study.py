@@ -94,7 +94,7 @@ def test_padpafs_settings(paper):
         assert (training.optimiser.lr, training.server.lr) == ((3e-4, 3e-3) if slow else (1e-3, 1e-2))
         assert spec.objective.get("discriminator_steps", 3) == (3 if spec.data.dataset == "mnist" else 5)
     mnist = specs["padpaf/mnist_eight-clients/padpaf/default/2011"]
-    assert (mnist.training.rounds, mnist.training.local_epochs, mnist.training.lr_decay) == (120, 0.5, 0.99)
+    assert (mnist.training.rounds, mnist.training.local_epochs, mnist.training.lr_decay) == (300, 0.5, 0.99)
     assert (mnist.network["width"], mnist.objective["latent"]) == (64, 128)
     assert len(mnist.data.styles) == 8
     conditional = specs["padpaf/mnist_eight-clients/padpaf/conditional/2011"]
