@@ -5,7 +5,7 @@ and sums pass on, so that `all` and `any` can still come to a conclusion from th
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ CONSTANTS = {
 }
 """What the expressions call axes: FedStyle's, PaDPaF's clients, PS-FedGAN's data, baselines and users, and FedINB's
 set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and classes."""
-Aliases = dict[str, dict[str, str | dict[str, str | list[str]]]]
+Columns = dict[str, str | list[str]]
+Aliases = dict[str, dict[str, str | Columns]]
 """Column -> what the expressions call a value -> what the records call it: a value of the same column, or columns."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
@@ -106,7 +107,7 @@ class Evaluator:
 
     records: pd.DataFrame
     index: Index
-    fixed: dict[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     aliases: Aliases = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     used: list[str] = field(default_factory=list)
@@ -222,32 +223,43 @@ class Finding:
 def findings(
     paper: str,
     records: pd.DataFrame,
-    fixed: dict[str, dict[str, Any]],
+    fixed: Mapping[str, Columns | list[Columns]],
     aliases: Aliases | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper.
 
     Args:
-        fixed: claim -> columns that its queries leave open.
+        fixed: claim -> columns that its queries leave open. With several such sets it is found once for each, and its
+            statement says what sets them apart.
         aliases: what the expressions call values.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     index, claims = index_of(ours), read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
-        evaluator = Evaluator(ours, index, fixed.get(claim["claim_id"], {}), aliases or {})
-        truth = evaluator.truth(claim["inequality"])
-        found.append(
-            Finding(
-                claim=claim["claim_id"],
-                section=claim["section"],
-                statement=claim["statement"],
-                verdict={True: "supported", False: "contradicted", None: "not measured"}[truth],
-                detail=_detail(evaluator, truth),
-                printed={"yes": "holds", "no": "does not hold"}.get(claim["published_holds"], "not printed"),
+        given = fixed.get(claim["claim_id"], {})
+        cases = given if isinstance(given, list) else [given]
+        for columns in cases:
+            evaluator = Evaluator(ours, index, columns, aliases or {})
+            truth = evaluator.truth(claim["inequality"])
+            found.append(
+                Finding(
+                    claim=claim["claim_id"],
+                    section=claim["section"],
+                    statement=claim["statement"] + _set_apart(columns, cases),
+                    verdict={True: "supported", False: "contradicted", None: "not measured"}[truth],
+                    detail=_detail(evaluator, truth),
+                    printed={"yes": "holds", "no": "does not hold"}.get(claim["published_holds"], "not printed"),
+                )
             )
-        )
     return found
+
+
+def _set_apart(columns: Columns, cases: list[Columns]) -> str:
+    """The values of columns that differ between the cases of a claim, in brackets."""
+    odd = [value for column, value in columns.items() if any(case.get(column) != value for case in cases)]
+    words = (" or ".join(filter(None, [value] if isinstance(value, str) else value)) for value in odd)
+    return f" [{', '.join(words)}]" if odd else ""
 
 
 def _detail(evaluator: Evaluator, truth: bool | None) -> str:
