@@ -55,7 +55,7 @@ def code_variance(run: RunFolder) -> Iterator[dict[str, Any]]:
     encoders differ, the same image is elsewhere for each of them. See `variance_shares`.
     """
     for role, place in encoders(run).items():
-        for code in CODES:
+        for code in CODES if f"{place}crossed/z" in run.features else ():
             shares = variance_shares(run.features[f"{place}crossed/{code}"], run.features["codes/test/client"])
             for of, share in shares.items():
                 yield result("variance_share", "fraction", share, setting=f"features={code};of={of}", role=role)
