@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from common.errors import InputError
 from evaluation.dual_clusters import ENCODERS, code_clusters, code_variance, variance_shares
 from tests.evaluation.test_dual import CLIENTS, N, _codes, _run
 from tests.mutation import mutated
@@ -117,3 +118,21 @@ def test_one_client_is_no_clusters(tmp_path):
     arrays = _codes("nothing", "nothing")
     arrays |= {f"codes/{part}/client": np.zeros(N, int) for part in ("train", "test")}
     assert not list(code_clusters(_run(tmp_path, arrays)))
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "said"),
+    [
+        ("own/codes/test/c", lambda x: x[1:], f"must have {N} along 'codes/test'"),
+        ("own/crossed/c", lambda x: x[:, 1:], f"must have {CLIENTS} along 'clients'"),
+        ("crossed/z", lambda x: x[:, 0], "must have 3 axes"),
+    ],
+)
+def test_codes_that_do_not_fit_are_refused(key, wrong, said, tmp_path):
+    arrays = _by_both()
+    with pytest.raises(InputError, match=f"{key}: {said}"):
+        list(code_variance(_run(tmp_path, arrays | {key: wrong(arrays[key])})))
+
+
+def test_a_run_without_crossed_codes_is_not_split(tmp_path):
+    assert not list(code_variance(_run(tmp_path, _codes("label", "client"))))
