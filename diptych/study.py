@@ -21,6 +21,8 @@ from common.sources import State, state
 from common.spec import Spec, read_yaml
 
 Overlay = dict[str, Any]
+Columns = dict[str, str | list[str]]
+"""Column of a record -> the value that is meant, or any of several."""
 CONFIG = ROOT / "config"
 METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
@@ -111,7 +113,8 @@ class Paper(_Config):
         judge: settings of the classifier that judges generated images; none, if a paper has none.
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.
-        claims: claim -> columns that its published expression leaves open.
+        claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
+            each.
         undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point.
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
@@ -125,7 +128,7 @@ class Paper(_Config):
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]
-    claims: dict[str, dict[str, str | list[str]]] = {}
+    claims: dict[str, Columns | list[Columns]] = {}
     undecided: dict[str, str] = {}
     aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
     figures: dict[str, Figure] = {}

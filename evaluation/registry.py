@@ -13,6 +13,7 @@ from evaluation.costs import budget, communication, transmission
 from evaluation.curves import curves
 from evaluation.data import class_entropy, sources
 from evaluation.dual import divergences, dual_probe, swaps
+from evaluation.dual_clusters import code_clusters, code_variance
 from evaluation.eavesdropped import attacks, generator_losses
 from evaluation.frechet import fid
 from evaluation.generalisation import generalisation
@@ -35,6 +36,8 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "restyling": restyling,
     "judge": judge_quality,
     "dual-probe": dual_probe,
+    "code-clusters": code_clusters,
+    "code-variance": code_variance,
     "divergences": divergences,
     "swaps": swaps,
     "curves": curves,

@@ -103,8 +103,9 @@ def _images(clients: int = 9) -> dict[str, np.ndarray]:
 
 def _codes() -> pd.DataFrame:
     g = np.random.default_rng(0)
-    rows = [(code, 0.3, k, f"style {k}", *g.normal(size=2)) for code in "zc" for k in range(3) for _ in range(5)]
-    return pd.DataFrame(rows, columns=["code", "silhouette", "client", "style", "x", "y"]).astype(str)
+    both = [(encoder, code) for encoder in ("shared-encoder", "own-encoder") for code in "zc"]
+    rows = [(*of, 0.3, k, f"style {k}", *g.normal(size=2)) for of in both for k in range(3) for _ in range(5)]
+    return pd.DataFrame(rows, columns=["encoder", "code", "silhouette", "client", "style", "x", "y"]).astype(str)
 
 
 def _rounds() -> pd.DataFrame:
