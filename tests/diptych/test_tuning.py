@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -10,20 +11,32 @@ import pytest
 import yaml
 
 from common.errors import InputError
-from common.spec import read_spec
+from common.spec import OptimiserSettings, read_spec
 from diptych import study as studies
 from diptych.cli import main
 from diptych.search import COLUMNS, compare
 from diptych.study import Study, load_study, merged, names_in, read_paper
 from diptych.training import train
+from diptych.tuning import Trial
 from partitions import partition
 
 SEARCHES = [(s, paper) for s in names_in("scales") for paper, config in load_study(s).papers.items() if config.tuning]
 ADOPTED = sorted((studies.CONFIG / "tuned").glob("*/*.csv"))
 
 
-def _trials(scale: str, paper: str) -> list:
+def _trials(scale: str, paper: str) -> list[Trial]:
     return [trial for trial in load_study(scale).trials.values() if trial.spec.labels["paper"] == paper]
+
+
+def _spoilt(overlay: dict) -> Study:
+    """`tiny` with this laid over its search."""
+    scale = load_study("tiny").scale
+    changed = merged(merged({"defaults": scale.defaults}, scale.papers["psfedgan"]), {"tuning": overlay})
+    return Study("tiny", scale, {"psfedgan": read_paper("psfedgan", changed)})
+
+
+LARGER = "reference-psfedgan"
+FEDAVG = {"methods": ["fedavg"], "points": ["sgd-0.1", "adam-0.001"]}
 
 
 # ---- what is tried
@@ -97,18 +110,18 @@ def _tuned(runs: Path, out: Path) -> pd.DataFrame:
     return pd.read_csv(out, keep_default_na=False)
 
 
-def _with_scores(made: Path, folder: Path, best: dict[str, float | None]) -> Path:
-    """The same trials with other scores by point; None for one that diverged."""
+def _with_scores(made: Path, folder: Path, trials: list[Trial], scores: Sequence[float | None]) -> Path:
+    """The same folders with other scores; None for a trial that diverged."""
     shutil.copytree(made, folder)
-    for trial in _trials("tiny", "psfedgan"):
+    for trial, value in zip(trials, scores, strict=True):
         run = folder / trial.spec.run
-        if (value := best[trial.point]) is None:
+        if value is None:
             provenance = json.loads((run / "provenance.json").read_text())
             (run / "provenance.json").write_text(json.dumps(provenance | {"status": "diverged"}))
         else:
-            scores = pd.read_csv(run / "scores.csv")
-            scores["value"] = value
-            scores.to_csv(run / "scores.csv", index=False)
+            rows = pd.read_csv(run / "scores.csv")
+            rows["value"] = value
+            rows.to_csv(run / "scores.csv", index=False)
     return folder
 
 
@@ -144,13 +157,34 @@ def test_the_records_of_a_search(made, tmp_path):
     ],
 )
 def test_the_highest_score_is_chosen(scores, chosen, made, tmp_path):
-    points = ["sgd-0.1", "adam-0.001", "gan-0.0002", "gan-0.001"]
-    runs = _with_scores(made, tmp_path / "runs", dict(zip(points, scores, strict=True)))
+    runs = _with_scores(made, tmp_path / "runs", _trials("tiny", "psfedgan"), scores)
     records = _tuned(runs, tmp_path / "tuning.csv")
     assert _chosen(records) == chosen
     for row, score in zip(records.to_dict("records"), scores, strict=True):
         assert row["status"] == ("diverged" if score is None else "ok")
         assert row["accuracy"] == "" if score is None else float(row["accuracy"]) == pytest.approx(score)
+
+
+def test_a_point_is_as_good_as_its_mean_over_all_that_it_was_tried_on(tmp_path):
+    """And no good if it diverged on one of them."""
+    study = _spoilt({"axes": {"split": ["split-1", "split-2"]}, "grids": [FEDAVG]})
+    trials = list(study.trials.values())
+    for trial in trials:
+        train(trial.spec, tmp_path / "runs" / trial.spec.run, "")
+    assert [(trial.point, trial.spec.labels["split"]) for trial in trials] == [
+        (point, split) for split in ("split-1", "split-2") for point in FEDAVG["points"]
+    ]
+    for number, (scores, chosen) in enumerate(
+        {
+            (0.9, 0.6, 0.1, 0.5): "adam-0.001",
+            (0.9, 0.4, 0.1, 0.5): "sgd-0.1",
+            (0.9, 0.1, None, 0.1): "adam-0.001",
+        }.items()
+    ):
+        runs = _with_scores(tmp_path / "runs", tmp_path / str(number), trials, scores)
+        rows = compare(trials, "all", runs)
+        assert {row["point"] for row in rows if row["chosen"]} == {chosen}
+        assert [row["chosen"] for row in rows] == ["yes" if row["point"] == chosen else "" for row in rows]
 
 
 def test_a_trial_of_other_settings_is_refused(made, tmp_path):
@@ -167,33 +201,43 @@ def test_a_trial_of_other_settings_is_refused(made, tmp_path):
 
 
 def _adopted(records: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    """`tiny` after the records have been copied to config/tuned."""
+    """`tiny` after the records have been copied to config/tuned, for a larger scale as well."""
     shutil.copytree(studies.CONFIG, folder / "config", ignore=shutil.ignore_patterns("tuned"))
-    (folder / "config" / "tuned" / "tiny").mkdir(parents=True)
-    shutil.copy(records, folder / "config" / "tuned" / "tiny" / "psfedgan.csv")
+    for scale in ("tiny", LARGER):
+        (folder / "config" / "tuned" / scale).mkdir(parents=True)
+        shutil.copy(records, folder / "config" / "tuned" / scale / "psfedgan.csv")
     monkeypatch.setattr(studies, "CONFIG", folder / "config")
     return load_study.__wrapped__("tiny")
 
 
 def test_a_choice_is_used_by_every_run_of_its_method_and_by_no_trial(made, tmp_path, monkeypatch):
-    scores = {"sgd-0.1": 0.1, "adam-0.001": 0.0, "gan-0.0002": 0.1, "gan-0.001": 0.9}
-    _tuned(_with_scores(made, tmp_path / "runs", scores), tmp_path / "tuning.csv")
+    """Also by variants, which keep what is their own: the rates of those that are overheard or average every step."""
+    runs = _with_scores(made, tmp_path / "runs", _trials("tiny", "psfedgan"), (0.1, 0.0, 0.1, 0.9))
+    records = _tuned(runs, tmp_path / "tuning.csv")
+    records["overlay"] = [
+        json.dumps(merged(json.loads(overlay), {"training": {"batch_size": 9}} if method == "fedavg" else {}))
+        for method, overlay in zip(records["method"], records["overlay"], strict=True)
+    ]
+    records.to_csv(tmp_path / "tuning.csv", index=False)
     before, after = load_study("tiny"), _adopted(tmp_path / "tuning.csv", tmp_path, monkeypatch)
     assert list(before.specs) == list(after.specs)
-    changed = 0
+    adam = OptimiserSettings(name="adam", lr=1e-3, betas=(0.5, 0.999))
+    changes = {
+        "psfedgan/ps-fedgan/default": {"optimiser": adam},
+        "psfedgan/ps-fedgan/no-dropout": {"optimiser": adam},
+        "psfedgan/fedavg/default": {"optimiser": OptimiserSettings(name="sgd", lr=0.1), "batch_size": 9},
+    }
     for run, spec in after.specs.items():
-        old, optimiser = before.specs[run], spec.training.optimiser
-        if spec.labels["method"] == "ps-fedgan":
-            assert (optimiser.name, optimiser.lr, optimiser.betas) == ("adam", 1e-3, (0.5, 0.999))
-        elif run.startswith("psfedgan/") and "/fedavg/default/" in run:
-            assert (optimiser.name, optimiser.lr) == ("sgd", 0.1)
-        else:  # such as full-gan, which was not tried, and variants of fedavg with rates of their own
-            assert spec == old, run
-        changed += spec != old
-        rest = {"training": {"optimiser": optimiser}}
-        assert old.model_copy(update={"training": old.training.model_copy(update=rest["training"])}) == spec
-    assert changed
-    assert {run: t.spec for run, t in before.trials.items()} == {run: t.spec for run, t in after.trials.items()}
+        paper, _, method, variant, _ = run.split("/")
+        inherited = {"batch_size": 9} if (paper, method) == ("psfedgan", "fedavg") else {}
+        old = before.specs[run]
+        training = old.training.model_copy(update=changes.get(f"{paper}/{method}/{variant}", inherited))
+        assert spec == old.model_copy(update={"training": training}), run
+    for scale in ("tiny", LARGER):  # where a variant of fedavg is tried as well
+        assert load_study.__wrapped__(scale).chosen["psfedgan"]
+        assert load_study.__wrapped__(scale).trials == load_study(scale).trials, (
+            "a search does not look at what is chosen"
+        )
 
 
 def test_without_records_nothing_is_chosen(tmp_path, monkeypatch):
@@ -235,8 +279,7 @@ def test_what_is_adopted_is_the_best_of_its_search(file):
 
 def test_what_is_not_the_best_of_its_search_is_caught(made, tmp_path):
     file = tmp_path / "tiny" / "psfedgan.csv"
-    scores = {"sgd-0.1": 0.1, "adam-0.001": 0.2, "gan-0.0002": 0.3, "gan-0.001": 0.2}
-    _tuned(_with_scores(made, tmp_path / "runs", scores), file)
+    _tuned(_with_scores(made, tmp_path / "runs", _trials("tiny", "psfedgan"), (0.1, 0.2, 0.3, 0.2)), file)
     check_adopted(file)
     text = file.read_text()
     with file.open(newline="") as lines:
@@ -254,16 +297,6 @@ def test_what_is_not_the_best_of_its_search_is_caught(made, tmp_path):
 
 
 # ---- what cannot be searched
-
-
-def _spoilt(overlay: dict) -> Study:
-    """`tiny` with this laid over its search."""
-    scale = load_study("tiny").scale
-    changed = merged(merged({"defaults": scale.defaults}, scale.papers["psfedgan"]), {"tuning": overlay})
-    return Study("tiny", scale, {"psfedgan": read_paper("psfedgan", changed)})
-
-
-FEDAVG = {"methods": ["fedavg"], "points": ["sgd-0.1", "adam-0.001"]}
 
 
 @pytest.mark.parametrize(
