@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from common.run_folder import RunFolder
+from common.settings import Count
+from evaluation.corruption import blurred
 from evaluation.frechet import extractor, frechet_distance, gaussian
 from evaluation.rows import result
 from evaluation.transport import Cost, exact, flat, mean, sinkhorn
@@ -24,6 +27,8 @@ Measured = tuple[str, str, float]
 """Metric, unit and value."""
 Measure = Callable[[str, Pairs, Domains], Iterator[Measured]]
 CONTROLS = {"": "translated", "rotation": "rotated"}
+BLURS = (0.5, 1.0, 2.0)
+"""Standard deviations, in pixels, of the Gaussians that other images of the target are blurred by."""
 DEFAULTS = {"iterations": 200, "directions": 10, "layers": 10}
 """J, K and L where a specification does not say them, which are FedINB's own."""
 NOT_NUMBERS = ("halved",)
@@ -31,7 +36,10 @@ NOT_NUMBERS = ("halved",)
 
 
 def translation(
-    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]]
+    run: RunFolder,
+    *,
+    extractors: list[Literal["domain-classifier", "inception"]],
+    test_images: list[Count] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Wasserstein and Fréchet distance after every snapshot (`after=<round>`; `start` before the first) and at the end.
 
@@ -41,7 +49,12 @@ def translation(
     on all classes together, since there are fewer images of a class than features.
 
     Controls: `identity`, images that are not translated; `rotation`, images turned by the angle in between;
-    `other`, other images of the target's own.
+    `other`, other images of the target's own; `blur-<sigma>`, these blurred.
+
+    Args:
+        extractors: of features for the Fréchet distance.
+        test_images: how many of the run's test images, of all domains together and of each class alike, the Wasserstein
+            distances are taken on at the end once more (`test_samples=<n>`), where there are more: they depend on it.
     """
     if not any(key.startswith("translated/") for key in run.samples):
         return
@@ -51,6 +64,13 @@ def translation(
         for measure in measures if pairs else []:
             for metric, unit, value in measure(control, pairs, real):
                 yield result(metric, unit, value, setting=setting, control=control)
+    for count in test_images or []:
+        each = count // len(real)
+        if each < min(len(labels) for _, labels in real.values()):
+            few = _first(real, each)
+            for _, control, pairs in _at_the_end(run, real):
+                for metric, unit, value in _wasserstein(control, _first(pairs, each), few) if pairs else []:
+                    yield result(metric, unit, value, setting=f"test_samples={count}", control=control)
 
 
 def _by_domain(kept: Arrays, images: str, labels: str) -> Domains:
@@ -58,15 +78,36 @@ def _by_domain(kept: Arrays, images: str, labels: str) -> Domains:
     return {name: (kept[f"{images}/{name}"], kept[f"{labels}/{name}"]) for name in names}
 
 
+def _first(images: dict[Any, Labelled], count: int) -> dict[Any, Labelled]:
+    """The first of each class, `count` of all classes together."""
+    return {name: (x[rows], y[rows]) for name, (x, y) in images.items() for rows in [_of_each_class(y, count)]}
+
+
+def _of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
+    classes = np.unique(labels)
+    return np.sort(np.concatenate([np.flatnonzero(labels == c)[: count // len(classes)] for c in classes]))
+
+
 def _shown(run: RunFolder, real: Domains) -> Iterator[tuple[str, str, Pairs]]:
     """Setting, control, and what there is to be compared."""
     for round in run.snapshots:
         yield f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", real)
+    yield from _at_the_end(run, real)
+
+
+def _at_the_end(run: RunFolder, real: Domains) -> Iterator[tuple[str, str, Pairs]]:
     for control, kind in CONTROLS.items():
         yield "final", control, _pairs(run.samples, kind, real)
     yield "final", "identity", {(a, b): real[a] for a in real for b in real}
-    others = _by_domain(run.samples, "other", "other-label")
-    yield "final", "other", {("other", b): images for b, images in others.items()}
+    others = {("other", b): images for b, images in _by_domain(run.samples, "other", "other-label").items()}
+    yield "final", "other", others
+    for sigma in BLURS:
+        yield "final", f"blur-{sigma:g}", {pair: (_blurred(x, sigma), y) for pair, (x, y) in others.items()}
+
+
+def _blurred(images: np.ndarray, sigma: float) -> np.ndarray:
+    x = torch.from_numpy(images).float() / 255
+    return (blurred(x, torch.full((len(x),), sigma)) * 255).round().byte().numpy()
 
 
 def _pairs(arrays: Arrays, kind: str, real: Domains) -> Pairs:

@@ -1,7 +1,7 @@
 """FedDIRT: Zhou, Azam, Brinton and Inouye 2023, "Efficient Federated Domain Translation", Sec. 4.3: FedAvg with the
 regulariser of DIRT (Nguyen et al. 2021), on translators that a run of FedINB has trained."""
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal
 
 import torch
@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from common.errors import InputError, choose
 from common.settings import Layers, Units
-from federation import Algorithm, Batch, Update, call_with, names, settings
+from federation import Algorithm, Batch, Cloud, CloudSettings, Update, call_with, names, settings
 from networks import ENCODERS
 from objectives.classification import Classification
 from objectives.iterative import Translator
 
 DRAWN = 2**31
+Angle = Annotated[float, Field(ge=-360, le=360)]
 
 
 @settings
@@ -32,15 +33,20 @@ class FedDIRT(Algorithm):
         through: translated to the `domains` of all clients, its own among them (Eq. 5); or to the space that is
             `shared` (Eq. 6), for which nothing has to be exchanged. Its points are codes, so that they become images
             by the client's own decoder.
+        translation: by `inb`; or a control: by the client's encoder and another's decoder, `autoencoders` without the
+            layers between them; or by `rotation`, as whoever knows the domains' angles would, without a `start`.
+        angles: of the domains, in degrees counter-clockwise, for `rotation`.
         autoencoder: the network of the run that trained the translators.
         layers, directions, map_bins: as there.
 
     Raises:
-        InputError: the network `autoencoder` does not decode.
+        InputError: the network `autoencoder` does not decode; or a control translates to a space that is shared.
     """
 
     weight: NonNegativeFloat = 2.0
     through: Literal["domains", "shared"] = "domains"
+    translation: Literal["inb", "autoencoders", "rotation"] = "inb"
+    angles: list[Angle] = field(default_factory=list)
     autoencoder: str = "inb-mnist"
     layers: Layers = 10
     directions: Units = 10
@@ -51,6 +57,11 @@ class FedDIRT(Algorithm):
     def __post_init__(self) -> None:
         decoding = [name for name, network in ENCODERS.items() if hasattr(network, "decoder")]
         choose("algorithm.autoencoder", self.autoencoder, decoding)
+        if self.through == "shared" and self.translation != "inb":
+            raise InputError(
+                "algorithm.translation: must be 'inb' with algorithm.through 'shared', the space between its layers, "
+                f"got '{self.translation}'"
+            )
 
     def model(self) -> nn.Module:
         """The classifier w, made first, so that it starts as FedAvg's does, and the client's translator T_m."""
@@ -58,11 +69,26 @@ class FedDIRT(Algorithm):
 
     def translator(self) -> nn.Module:
         """One that has learned nothing."""
+        if self.translation == "rotation":
+            return Rotation()
         encoder: Any = ENCODERS[self.autoencoder](
             channels=self.objective.channels, image_size=self.objective.image_size
         )
         sizes = encoder.features, self.objective.classes, self.layers, self.directions, self.map_bins
         return Translator(encoder, encoder.decoder(), *sizes)
+
+    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> Cloud | None:
+        """None; but a domain that is turned learns its angle.
+
+        Raises:
+            InputError: there are more or fewer domains than angles.
+        """
+        if self.translation == "rotation":
+            if len(self.angles) != len(members):
+                raise InputError(f"algorithm.angles: there are {len(members)} domains, got {len(self.angles)} angles")
+            for member, angle in zip(members, self.angles, strict=True):
+                member.translator.angle.fill_(angle)
+        return None
 
     def started(self, model: Any) -> list[Any]:
         """T_m."""
@@ -79,13 +105,16 @@ class FedDIRT(Algorithm):
             InputError: the translator has learned nothing.
         """
         own = model.translator.eval()
+        if self.translation == "rotation":
+            return {"translated": torch.stack([own.turned(x, angle) for angle in model.told["angle"]], dim=1)}
         if not own.theta.any():
             raise InputError("start: FedDIRT needs a run of fedinb, whose clients' translators it works with")
-        z = own.latent(x, y)
+        layers = 0 if self.translation == "autoencoders" else None
+        z = own.latent(x, y, layers)
         if self.through == "shared":
             return {"translated": own.images(z, y, layers=0).unsqueeze(1)}
         others = ({name: rows[m] for name, rows in model.told.items()} for m in range(len(model.told["theta"])))
-        return {"translated": torch.stack([call_with(other, _images, own, z, y) for other in others], dim=1)}
+        return {"translated": torch.stack([call_with(other, _images, own, z, y, layers) for other in others], dim=1)}
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """Images and labels, and a number for each that says to which domain it is translated."""
@@ -110,5 +139,21 @@ class FedDIRT(Algorithm):
     personal = general
 
 
-def _images(translator: Translator, z: Tensor, y: Tensor) -> Tensor:
-    return translator.images(z, y)
+class Rotation(nn.Module):
+    """What a translator would be that knows what makes the domains: T_m of images turned by `angle`, in degrees."""
+
+    angle: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("angle", torch.zeros(()))
+
+    def turned(self, x: Tensor, angle: Tensor) -> Tensor:
+        """This domain's images (batch, channels, height, width) as those of the domain that is turned by `angle`."""
+        from torchvision.transforms.functional import rotate  # two seconds, which only this control need pay
+
+        return rotate(x, float(angle - self.angle))  # nearest pixel, black outside, as the domains are made
+
+
+def _images(translator: Translator, z: Tensor, y: Tensor, layers: int | None) -> Tensor:
+    return translator.images(z, y, layers)

@@ -40,8 +40,7 @@ class FedINB(Algorithm):
         barycenter: a `constant` to the gradient (App. E.1, INB-02); or the gradient goes `through` it, as in the
             authors' code with histograms, for which clients have to say more. With sorted samples it is the same
             (Remark 1).
-        first_step: the first trial of a layer; 0.1 in the authors' code, whose objective is the sum over domains where
-            Eq. 2 has the mean, so that it is 0.1 times the number of domains by our measure.
+        first_step: the first trial of a layer, 0.1 in the authors' code, on the sum over domains.
         map_bins: B1 of the histograms of Algorithm 2, in the authors' code the root of the number of samples of a class
             over all domains.
         autoencoder_epochs: passes over its images before the first layer in which every client trains the
@@ -143,7 +142,8 @@ class Search:
         self.domains, classes, _, d = x.shape
         draw = torch.Generator().manual_seed(random_key(meeting.seed, "directions", meeting.round))
         self.theta = stiefel.random(classes, d, inb.directions, draw)
-        self.tau = torch.full((classes,), inb.first_step, dtype=torch.float64)
+        # ours is Eq. 2, the mean over domains; the authors' code (iaf/swd_hist.py) takes its steps on the sum
+        self.tau = torch.full((classes,), inb.first_step * self.domains, dtype=torch.float64)
         self.active = torch.arange(classes)
         self.notes: list[dict[str, float]] = []
 

@@ -30,6 +30,9 @@ CONTROLS = {
     "identity": "control: not translated",
     "rotation": "control: turned by the angle in between",
     "other": "control: other images of the target",
+    "blur-0.5": "control: other images of the target, blurred by half a pixel",
+    "blur-1": "control: other images of the target, blurred by 1 pixel",
+    "blur-2": "control: other images of the target, blurred by 2 pixels",
     "ceiling": "ceiling: real images",
 }
 SAID = ["ours", "std", "seeds", "paper", "difference", "verdict", "why", "stand_in", "note", "measured_as"]
@@ -174,7 +177,8 @@ def _control_rows(
             yield rows.assign(**{last: (rows[last] + f" [{name}]").str.strip()})
             continue
         if "method" in layout.rows:
-            rows = rows[(rows["method"] == layout.reference["method"]) & (rows["variant"] == "")]
+            rows = rows[rows["method"] == layout.reference["method"]]
+            rows = rows[rows["variant"] == layout.reference.get("variant", "")]
         yield rows.assign(**{label: name}, **rest)
     for ssl in plain["ssl"].unique():
         yield ours[supervised].assign(**{label: CEILING}, **rest, ssl=ssl)

@@ -1,7 +1,10 @@
 """What is measured on translations, on folders that are small enough to know the answer."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 from common.run_folder import RunFolder
 from common.spec import Spec
@@ -141,6 +144,53 @@ def test_other_images_of_the_target_are_a_control(tmp_path):
     assert found["wd_exact", "final", "other"] == pytest.approx(np.mean(per_domain))
 
 
+@pytest.mark.parametrize("sigma", [0.5, 1, 2])
+def test_others_are_blurred_as_scipy_does_within_five_pixels(sigma, tmp_path):
+    found = _measured(tmp_path, _identity)
+    blurred = {b: gaussian_filter(REAL[b] // 2 / 255, sigma, radius=2, mode="mirror", axes=(2, 3)) for b in DOMAINS}
+    distances = [
+        exact(blurred[b][rows].reshape(4, -1), flat(REAL[b][rows])).value for b in DOMAINS for rows in OF_CLASS
+    ]
+    assert found["wd_exact", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
+
+
+def check_parts(folder, measure=partial(translated.translation, test_images=[12, 24, 100])) -> None:
+    """Of 12 images of three domains there are two of each of two classes; 24 are all, so that nothing is measured
+    again, and 100 are not there."""
+    found = _measured(folder, _perfect, measure)
+    assert {setting for _, setting, _ in found} == {"start", "after=1", "final", "test_samples=12"}
+    first = [rows[:2] for rows in OF_CLASS]
+    for control, a, b in (
+        ("identity", lambda a, b: REAL[a], lambda b: REAL[b]),
+        ("", _perfect, lambda b: REAL[b]),
+        ("other", lambda a, b: REAL[b] // 2, lambda b: REAL[b]),
+    ):
+        distances = [
+            exact(flat(a(s, t)[rows]), flat(b(t)[rows])).value for s in DOMAINS for t in DOMAINS for rows in first
+        ]
+        assert found["wd_exact", "test_samples=12", control] == pytest.approx(np.mean(distances))
+
+
+def test_distances_on_parts_are_those_of_the_first_of_each_class(tmp_path):
+    check_parts(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("translation", "_first(pairs, each), few", "pairs, real"),
+        ("translation", "_first(pairs, each), few", "_first(pairs, each), real"),
+        ("translation", "if each < min(", "if each <= min("),
+        ("_of_each_class", ": count // len(classes)]", "-(count // len(classes)) :]"),
+    ],
+)
+def test_other_parts_are_caught(name, right, wrong, tmp_path):
+    with mutated("evaluation.translated", name, right, wrong) as mutant, pytest.raises(AssertionError):
+        check_parts(tmp_path, partial(mutant, test_images=[12, 24, 100])) if name == "translation" else check_parts(
+            tmp_path
+        )
+
+
 def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_once(tmp_path, monkeypatch):
     """On four numbers of each image in the place of a network's features."""
     seen = []
@@ -156,7 +206,7 @@ def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_onc
     expected = np.mean([frechet_distance(a, b) for a in gaussians for b in gaussians])
     assert found["final", "identity"] == found["start", ""] == pytest.approx(expected)
     assert found["final", "rotation"] == pytest.approx(0, abs=1e-9)
-    assert len(seen) == 3 + 5 * 9 + 3 + 3  # own; two snapshots, the end and two controls; others; and ours above
+    assert len(seen) == 3 + 5 * 9 + 4 * 3 + 3  # own; two snapshots, the end and two controls; others; and ours above
 
 
 def check_exchanged(folder, measure=translated.exchanged) -> None:

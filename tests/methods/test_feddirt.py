@@ -16,6 +16,7 @@ from federation.channel import Message
 from methods.feddirt import FedDIRT
 from networks import DIRT
 from objectives import OBJECTIVES
+from partitions.rotations import rotated
 from tests.digits import data, same, training
 from tests.mutation import mutated
 
@@ -88,8 +89,8 @@ def test_every_image_is_translated_from_its_clients_domain_to_all_of_them():
     [
         ("rows[m]", "rows[0]"),
         ("rows[m]", "rows[-1 - m]"),
-        ("z = own.latent(x, y)", "z = x"),
-        ("own, z, y)", "own, z, 0 * y)"),
+        ("z = own.latent(x, y, layers)", "z = x"),
+        ("own, z, y, layers)", "own, z, 0 * y, layers)"),
     ],
 )
 def test_another_translation_is_caught(right, wrong):
@@ -285,3 +286,58 @@ def test_translations_are_those_of_two_translators_in_a_row():
 def test_translators_of_another_size_are_refused():
     with pytest.raises(InputError, match=r"start: that run has tensors that this one has not in this shape: theta"):
         _simulation(FedDIRT, start=_left_by_fedinb(layers=1), **SMALL)
+
+
+# ---- controls
+
+
+def test_auto_encoders_alone_are_translators_with_layers_that_do_nothing():
+    """To the bit, and not what the translators make of the same images."""
+    learned = _left_by_fedinb()
+    nothing = learned | {"theta": torch.full_like(learned["theta"], 1e-30)}  # not zero, which is refused
+    control = _constants(learned, translation="autoencoders", **SMALL)
+    assert same(control, _constants(nothing, **SMALL))
+    assert not torch.allclose(control["translated"], _constants(learned, **SMALL)["translated"], atol=1e-3)
+
+
+def _constants(start: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
+    """Of the first client."""
+    simulation = _simulation(FedDIRT, start=start, **settings)
+    simulation._tell()
+    return simulation._constants(0)
+
+
+ANGLES = [0.0, 30.0, 90.0]
+
+
+def check_rotations(kind=FedDIRT) -> None:
+    """Each client's images turned by PIL from its angle to each of the others."""
+    simulation, everyone = _simulation(kind, start={}, translation="rotation", angles=ANGLES), data()
+    simulation._tell()
+    for k, indices in enumerate(everyone.clients):
+        translated = simulation._constants(k)["translated"]
+        for m, angle in enumerate(ANGLES):
+            expected = rotated(everyone.images[indices], angle - ANGLES[k]).float() / 255
+            assert (translated[:, m] != expected).float().mean() < 0.02  # pixels halfway between two others
+
+
+def test_rotations_turn_images_from_a_domains_angle_to_anothers():
+    check_rotations()
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("zip(members,", "zip(members[::-1],"), ("own.turned(x, angle)", "x")])
+def test_another_rotation_is_caught(right, wrong):
+    with mutated("methods.feddirt", "FedDIRT", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_rotations(mutant)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"translation": "rotation", "angles": [0.0, 30.0]}, "algorithm.angles: there are 3 domains, got 2 angles"),
+        ({"translation": "rotation", "through": "shared"}, "algorithm.translation: must be 'inb' with .* 'rotation'"),
+    ],
+)
+def test_controls_that_make_no_sense(settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        _simulation(FedDIRT, start={}, **settings)
