@@ -232,7 +232,7 @@ def measure(scale: str, seeds: list[int], records: Path, points: Path) -> None:
                         "paper": "padpaf", "table": "simpson", "kind": "result", "dataset": "simpson",
                         "style": "all", "method": method, "variant": name, "metric": metric, "unit": "score",
                         "aggregate": "none", "value": value, "status": "ok", "scale": scale, "seed": seed,
-                        "run": f"padpaf/simpson/{method}/{name or 'default'}/{seed}", **origin,
+                        "run": f"padpaf/simpson/{method}/{name or 'default'}/{seed}", "budget": 1, **origin,
                     }
                 )  # fmt: skip
     write_csv(records, rows, COLUMNS)

@@ -157,12 +157,22 @@ class Scale(_Config):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a run is for: an experiment's table and setting. `stand_ins`: styles not played by the paper's images."""
+    """What a run is for: an experiment's table and setting. `published`: the same run as published."""
 
     spec: Spec
     table: str
     setting: str
-    stand_ins: frozenset[str] = frozenset()
+    published: Spec
+
+    @property
+    def stand_ins(self) -> frozenset[str]:
+        """The styles that are not played by the paper's images; parts of them are no others."""
+        theirs = self.published.data.styles
+        return frozenset(
+            style
+            for style, source in self.spec.data.styles.items()
+            if theirs.get(style, "").partition("[")[0] != source.partition("[")[0]
+        )
 
 
 def merged(base: Any, overlay: Any) -> Any:
@@ -210,25 +220,16 @@ class Study:
         cells = []
         for paper, experiment, values in self._grid():
             specs = self._specs(paper, values, self.scale.seeds[: experiment.seeds])
-            stand_ins = self._stand_ins(paper, values, specs[0])
+            (published,) = self.as_published._specs(paper, values, [specs[0].seed])
             for spec in specs:
                 run = named.setdefault((paper, spec.digest), spec)
-                cells.append(Cell(run, experiment.table, values.get("setting", ""), stand_ins))
+                cells.append(Cell(run, experiment.table, values.get("setting", ""), published))
         return cells
 
     @cached_property
-    def _as_published(self) -> "Study":
+    def as_published(self) -> "Study":
         """The same runs with all that the scale does not make smaller."""
         return Study(self.name, self.scale, {paper: read_paper(paper) for paper in self.papers})
-
-    def _stand_ins(self, paper: str, values: dict[str, str], spec: Spec) -> frozenset[str]:
-        """The styles that are not played by the paper's images; parts of them are no others."""
-        published = self._as_published._specs(paper, values, [spec.seed])[0].data.styles
-        return frozenset(
-            style
-            for style, source in spec.data.styles.items()
-            if published.get(style, "").partition("[")[0] != source.partition("[")[0]
-        )
 
     def runs_of(self, paper: str, figure: Figure) -> list[str]:
         """The runs of the first seed that a figure is drawn from: in their default form, unless it names a variant."""
@@ -274,7 +275,7 @@ class Study:
         """Every method at every point of its grid, on everything that it is tried on."""
         tuning.check(paper, self.scale.seeds)
         choose(f"{paper}: tuning.chosen_at", tuning.chosen_at, names_in("scales"))
-        experiments = self._as_published.papers[paper].experiments.values()
+        experiments = self.as_published.papers[paper].experiments.values()
         methods = {method for experiment in experiments for method in experiment.axes["method"]}
         for values in _product(tuning.axes):
             for grid in tuning.grids if self.why_left_out(values) is None else ():
