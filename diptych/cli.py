@@ -334,7 +334,8 @@ def _claims(options: argparse.Namespace) -> None:
     study = load_study(options.scale)
     paper = choose("paper", options.paper, study.papers)
     config = study.papers[paper]
-    found = findings(paper, read_records(options.records), config.claims, config.aliases, config.undecided)
+    undecided = {options.scale: config.undecided}
+    found = findings(paper, read_records(options.records), config.claims, config.aliases, undecided)
     write_claims(paper, found, study.about(paper), options.out)
 
 

@@ -32,6 +32,7 @@ class Evidence:
     Attributes:
         values: by seed; NaN where a run diverged.
         scale: of config/scales.
+        metric: what was measured.
         differs: the keys in which the runs are other than published; `unknown` if nothing published is like them.
         budget: the share of the published training that they have had; NaN if it is not known.
         stand_in: measured on images that are not the paper's, or in another way than the paper's.
@@ -41,6 +42,7 @@ class Evidence:
 
     values: dict[str, float]
     scale: str = ""
+    metric: str = ""
     differs: tuple[str, ...] = ()
     budget: float = 1.0
     stand_in: bool = False
@@ -79,17 +81,21 @@ def evidence(rows: pd.DataFrame) -> list[Evidence]:
     Args:
         rows: the records of the cell, of any scales. What differs in other keys is other evidence.
     """
-    return sorted((_of(part) for _, part in rows.groupby(["scale", "differs"], sort=False)), key=lambda e: e.rank)
+    return sorted((as_one(part) for _, part in rows.groupby(["scale", "differs"], sort=False)), key=lambda e: e.rank)
 
 
-def _of(rows: pd.DataFrame) -> Evidence:
-    """Every seed counts once, however many tables its run is for."""
+def as_one(rows: pd.DataFrame) -> Evidence:
+    """All records of a number as one piece of evidence, which differs in whatever one of them differs in.
+
+    Every seed counts once, however many tables its run is for.
+    """
     by_seed = rows.groupby("seed")["value"].agg(lambda values: values.mean(skipna=False))
     budgets = pd.to_numeric(rows["budget"])
     return Evidence(
         values={str(seed): float(value) for seed, value in by_seed.items()},
         scale=rows["scale"].iloc[0],
-        differs=tuple(rows["differs"].iloc[0].split()),
+        metric=rows["metric"].iloc[0],
+        differs=tuple(sorted({*" ".join(rows["differs"]).split()})),
         budget=float(budgets.min(skipna=False)),
         stand_in=bool((rows["stand_in"] == "yes").any()),
         measured_as=" ".join(sorted({*rows["measured_as"]} - {""})) if "measured_as" in rows else "",

@@ -109,6 +109,7 @@ def published(paper: str, table: str) -> pd.DataFrame:
     percent = rows["unit"] == "percent"
     for row in rows.index[percent]:
         rows.loc[row, ["value", "printed"]] = f"{round(float(rows.loc[row, 'value']) / 100, 6):g}"
+        rows.loc[row, "std"] = f"{round(float(rows.loc[row, 'std'] or 0) / 100, 6):g}"
     return rows.assign(unit=rows["unit"].where(~percent, "fraction"))
 
 
