@@ -3,6 +3,7 @@
     snakemake --cores 8 tables                             every table, on embedded data
     snakemake --cores 8 figures claims                     every figure; which claims hold
     snakemake --cores 8 fedstyle_figure5                   one figure
+    snakemake --cores 8 tune                               what papers are silent on: see docs/tuning.md
     snakemake --cores 8 tables --config scale=reduced      real data, cut rounds (scale=paper: as published)
 
 Everything lands in results/<scale>. Each rule calls one `diptych` command, which can be run by hand as well.
@@ -45,7 +46,7 @@ onerror:
     hooks.after(workflow, results)
 
 
-localrules: tables, figures, claims, all
+localrules: tables, figures, claims, tune, all
 
 
 rule all:
@@ -62,6 +63,10 @@ rule figures:
 
 rule claims:
     input: flow.claims()
+
+
+rule tune:
+    input: flow.searches()
 
 
 # ---- sources: fetched and verified once, before anything trains on them
@@ -105,6 +110,18 @@ rule judge:
     message: "train the judge of {wildcards.condition}"
     shell:
         "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} > {log} 2>&1"
+
+
+# ---- searches: trials compared by images that no client trains on; nothing else waits for them
+
+
+rule search:
+    input: lambda wildcards: flow.finished(flow.trials(wildcards))
+    output: f"{results}/tuning/{{paper}}.csv"
+    log: f"{results}/logs/tuning/{{paper}}.log"
+    params: scale=flow.scale, runs=f"{results}/runs", tuning=flow.tuning, code=code_hash("diptych.search")
+    message: "compare the trials of {wildcards.paper}"
+    shell: "diptych tune {wildcards.paper} --scale {params.scale} --runs {params.runs} --out {output} > {log} 2>&1"
 
 
 # ---- records: what is measured on the runs

@@ -79,6 +79,8 @@ class DataSettings(_Settings):
             same part of a class's test as of its training images, or, with attributes, those that have one of its own.
         server_share: of each style's training images, stratified by class, that the server has and no client.
         at_most: images that a client has, drawn at random from its share; null for all.
+        validation_share: of each client's training images, in the proportions of their classes, that nobody trains on;
+            all that is measured on test images is measured on these, and not on test images.
         resample: `mean` brings every style's training images to the mean number over styles (FedStyle, App. A).
         train_fraction: of a source without an official test split.
 
@@ -105,6 +107,7 @@ class DataSettings(_Settings):
     test_images: Literal["all", "dealt"] = "all"
     server_share: Share = 0.0
     at_most: PositiveInt | None = None
+    validation_share: Share = 0.0
     resample: Literal["mean", "none"] = "mean"
     train_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.7
 

@@ -45,6 +45,20 @@ def attacked(simulation: Simulation, dealt: Partition, settings: SampleSettings)
     return arrays
 
 
+def attacked_so_far(simulation: Simulation, dealt: Partition, settings: SampleSettings) -> Arrays:
+    """The arrays of after-<r>.npz: images of those whose best round Table 2 prints, the cloud and A1."""
+    arrays: Arrays = {}
+    for k, twin in enumerate(simulation.cloud.twins):  # type: ignore[union-attr]
+        arrays[f"made/{k}/labels"] = _labels(dealt, k, settings).numpy()
+        arrays[f"made/{k}/cloud"] = _made(simulation, dealt, k, twin.generator, settings)
+    for eavesdropper in simulation.eavesdroppers:
+        k, twin = eavesdropper.user, eavesdropper.twin  # type: ignore[attr-defined]
+        if asked := [who for who in eavesdropper.labels if who.startswith("a1;")]:  # type: ignore[attr-defined]
+            images = _made(simulation, dealt, k, twin.generator, settings)
+            arrays |= {f"made/{k}/{who}": images for who in asked}
+    return arrays
+
+
 def _labels(dealt: Partition, user: int, settings: SampleSettings) -> Tensor:
     """Of the images that everybody makes: evenly over those that the user has."""
     known = dealt.labels[dealt.clients[user]].unique()

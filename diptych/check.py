@@ -20,7 +20,7 @@ def check(scale: str, data_root: str) -> None:
     for paper in study.papers.values():
         for name, settings in paper.evaluation.items():
             prepared(name, settings, RunFolder(Path()))
-    specs = list(study.specs.values())
+    specs = list(study.trained.values())
     for spec in specs:
         if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours
             algorithm = build_algorithm(spec, classes=2)

@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 
     p = command("runs", _runs, "the names of all runs of a scale")
     _scale(p)
+    p.add_argument("--trials", action="store_true", help="those of searches instead, which no table needs")
 
     p = command("spec", _spec, "print the specification of a run that a scale asks for")
     p.add_argument("run", help="a name from `diptych runs`")
@@ -127,6 +128,12 @@ def _parser() -> argparse.ArgumentParser:
     p = command("simpson", _simpson, "PaDPaF's experiment on Simpson's paradox: records, and the points of its figures")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     p.add_argument("--points", type=Path, required=True, help="what the figures show (CSV)")
+    _scale(p)
+
+    p = command("tune", _tune, "compare the trials of a paper's search, and say what is chosen for each method")
+    p.add_argument("paper")
+    p.add_argument("--runs", type=Path, required=True, help="where the folders of runs are")
+    p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     _scale(p)
 
     p = command("extract", _extract, "extract the small table that a figure is drawn from")
@@ -180,7 +187,8 @@ def _list(options: argparse.Namespace) -> None:
 def _runs(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
-    print("\n".join(load_study(options.scale).specs))
+    study = load_study(options.scale)
+    print("\n".join(study.trials if options.trials else study.specs))
 
 
 def _spec(options: argparse.Namespace) -> None:
@@ -191,7 +199,7 @@ def _of_scale(run: str, scale: str) -> "Spec":
     from common.errors import choose
     from diptych.study import load_study
 
-    specs = load_study(scale).specs
+    specs = load_study(scale).trained
     return specs[choose("run", run, specs, f"diptych runs --scale {scale}")]
 
 
@@ -268,6 +276,19 @@ def _simpson(options: argparse.Namespace) -> None:
     measure(options.scale, seeds, options.out, options.points)
 
 
+def _tune(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from common.run_folder import write_csv
+    from diptych.search import COLUMNS, compare
+    from diptych.study import load_study
+
+    study = load_study(options.scale)
+    tuned = {paper: config.tuning for paper, config in study.papers.items() if config.tuning}
+    tuning = tuned[choose("paper", options.paper, tuned)]
+    trials = [trial for trial in study.trials.values() if trial.spec.labels["paper"] == options.paper]
+    write_csv(options.out, compare(trials, tuning.rounds, options.runs), COLUMNS)
+
+
 def _extract(options: argparse.Namespace) -> None:
     from common.run_folder import RunFolder, write_arrays, write_csv
     from evaluation.extracts import EXTRACTS, IMAGES
@@ -313,7 +334,7 @@ def _claims(options: argparse.Namespace) -> None:
     study = load_study(options.scale)
     paper = choose("paper", options.paper, study.papers)
     config = study.papers[paper]
-    found = findings(paper, read_records(options.records), config.claims, config.aliases)
+    found = findings(paper, read_records(options.records), config.claims, config.aliases, config.undecided)
     write_claims(paper, found, study.about(paper), options.out)
 
 

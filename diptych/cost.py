@@ -66,7 +66,7 @@ def of_a_job(rule: str, inputs: Sequence[str], outputs: Sequence[str]) -> float:
     """Seconds of one processor that a job of the workflow should take, by its rule and files."""
     if rule.startswith("train_"):
         _, scale, _, *run, _ = Path(outputs[0]).parts
-        return of_training(load_study(scale).specs["/".join(run)])
+        return of_training(load_study(scale).trained["/".join(run)])
     runs = sum(file.endswith("provenance.json") for file in inputs) if rule == "evaluate" else 1
     return runs * of_command(COMMANDS.get(rule, rule))
 
@@ -77,7 +77,7 @@ def images_of(data: DataSettings) -> float:
     total = max(sizes) if data.pool == "together" or data.attributes else sum(sizes)
     if data.per_class:
         total = min(total, data.per_class * 10.0 * len(data.seen))
-    total *= (1 - data.server_share) * data.classes_per_client
+    total *= (1 - data.server_share) * (1 - data.validation_share) * data.classes_per_client
     return min(total, (data.at_most or total) * len(data.seen) * data.clients_per_style)
 
 

@@ -31,14 +31,18 @@ def is_dual(simulation: Simulation) -> bool:
 class Codes:
     """Takes codes and images from the models of a simulation as it stands; nothing in it changes.
 
-    Every client's model is as it would be at the start of the next round: encoders as the server last put them
-    together, its own decoder and batch-norm statistics; in evaluation mode.
+    Every client's model is taken twice, in evaluation mode and with its own decoder and batch-norm statistics: with the
+    encoders as the server last put them together, with which the next round would start; and (`own/`) with those that
+    its last local training left it, which the authors' notebook looks at.
     """
 
     def __init__(self, simulation: Simulation, dealt: Partition, settings: SampleSettings) -> None:
         self.simulation, self.dealt, self.settings = simulation, dealt, settings
         self.clients = range(len(simulation.population.members))
-        self.models: list[Any] = [simulation.synchronised(k).eval() for k in self.clients]
+        self.models: dict[str, list[Any]] = {
+            "": [simulation.synchronised(k).eval() for k in self.clients],
+            "own/": [simulation.own(k).eval() for k in self.clients],
+        }
         self.images = {"train": dealt.clients, "test": dealt.tests}
 
     def _some(self, client: int, part: str, count: int) -> Tensor:
@@ -73,36 +77,42 @@ class Codes:
         untrained: Any = with_statistics(
             copied(self.simulation.template), lambda model, x: {"features": model.encoder(x)}, everything
         ).eval()
-        arrays: Arrays = {}
+        rows: dict[str, list[Tensor]] = {}
         for part in ("train", "test"):
-            rows: dict[str, list[Tensor]] = {}
             for k in self.clients:
                 indices = self._some(k, part, max(2, self.settings.probed // len(self.clients)))
-                x = self._shown(indices)
-                z, c = self.coded(self.models[k], x)
-                floor_z, floor_c = self.coded(untrained, x)
-                found = {
-                    "z": z[0],
-                    "z-log-variance": z[1],
-                    "c": c[0],
-                    "c-log-variance": c[1],
-                    "untrained-z": floor_z[0],
-                    "untrained-c": floor_c[0],
-                    "pixels": self.simulation.data.images[indices].flatten(1),
-                    "label": self.simulation.data.labels[indices],
-                    "client": torch.full((len(indices),), k),
-                }
-                for key, value in found.items():
+                for key, value in self._rows(k, part, indices, untrained).items():
                     rows.setdefault(key, []).append(value.cpu())
-            arrays |= {f"codes/{part}/{key}": torch.cat(values).numpy() for key, values in rows.items()}
-        return arrays
+        return {key: torch.cat(values).numpy() for key, values in rows.items()}
+
+    def _rows(self, client: int, part: str, indices: Tensor, untrained: Any) -> dict[str, Tensor]:
+        """What features.npz has of these images of a client."""
+        x = self._shown(indices)
+        floor_z, floor_c = self.coded(untrained, x)
+        found = {
+            f"codes/{part}/untrained-z": floor_z[0],
+            f"codes/{part}/untrained-c": floor_c[0],
+            f"codes/{part}/pixels": self.simulation.data.images[indices].flatten(1),
+            f"codes/{part}/label": self.simulation.data.labels[indices],
+            f"codes/{part}/client": torch.full((len(indices),), client),
+        }
+        for by, models in self.models.items():
+            z, c = self.coded(models[client], x)
+            names = ("z", "z-log-variance", "c", "c-log-variance")
+            found |= {f"{by}codes/{part}/{name}": value for name, value in zip(names, (*z, *c), strict=True)}
+            if part == "test":
+                everyones = [self.coded(model, x) for model in models]
+                found |= {
+                    f"{by}crossed/{name}": torch.stack([codes[n][0] for codes in everyones], dim=1)
+                    for n, name in enumerate(("z", "c"))
+                }
+        return found
 
     def samples(self) -> Arrays:
         """The arrays of samples.npz, as docs/run-folder.md lists them."""
         share = max(2, self.settings.images // len(self.clients))
         indices = [self._some(k, "test", share) for k in self.clients]
         images = [self._shown(i) for i in indices]
-        codes = [tuple(code[0] for code in self.coded(m, x)) for m, x in zip(self.models, images, strict=True)]
         arrays: Arrays = {}
         for k in self.clients:
             style = self.dealt.styles[self.dealt.client_styles[k]]
@@ -110,12 +120,20 @@ class Codes:
                 f"client/{k}/style": np.array(style),
                 f"client/{k}/real": as_bytes(images[k]),
                 f"client/{k}/real/labels": self.simulation.data.labels[indices[k]].cpu().numpy(),
-                f"client/{k}/reconstructed": as_bytes(self.decoded(self.models[k], *codes[k])),
             }
-        return arrays | self._swaps(codes) | self._manifolds(codes)
+        for by, models in self.models.items():
+            codes = self._means(models, images)
+            for k in self.clients:
+                arrays[f"{by}client/{k}/reconstructed"] = as_bytes(self.decoded(models[k], *codes[k]))
+            arrays |= {f"{by}swap/{pair}": x for pair, x in self._swaps(models, codes).items()}
+        return arrays | self._manifolds(self._means(self.models["own/"], images))
 
-    def _swaps(self, codes: list[tuple[Tensor, ...]]) -> Arrays:
-        """z of one client's images with c of another's, decoded by either: `swap/a/b/z` by a's decoder, `.../c` by b's.
+    def _means(self, models: list[Any], images: list[Tensor]) -> list[tuple[Tensor, ...]]:
+        """z and c of every client's images by its model: the posteriors' means."""
+        return [tuple(code[0] for code in self.coded(model, x)) for model, x in zip(models, images, strict=True)]
+
+    def _swaps(self, models: list[Any], codes: list[tuple[Tensor, ...]]) -> Arrays:
+        """z of one client's images with c of another's, decoded by either: `a/b/z` by a's decoder, `a/b/c` by b's.
 
         Image n of a pair has z of image n of client a, and c of image n of client b. Every client is paired with the
         next one.
@@ -127,18 +145,20 @@ class Codes:
                 continue
             n = min(len(codes[a][0]), len(codes[b][0]))
             z, c = codes[a][0][:n], codes[b][1][:n]
-            arrays[f"swap/{a}/{b}/z"] = as_bytes(self.decoded(self.models[a], z, c))
-            arrays[f"swap/{a}/{b}/c"] = as_bytes(self.decoded(self.models[b], z, c))
+            arrays[f"{a}/{b}/z"] = as_bytes(self.decoded(models[a], z, c))
+            arrays[f"{a}/{b}/c"] = as_bytes(self.decoded(models[b], z, c))
         return arrays
 
     def _manifolds(self, codes: list[tuple[Tensor, ...]]) -> Arrays:
         """`manifold/k` (rows, columns, channels, height, width): z down and c across, by client k's decoder.
 
-        Each follows the direction in which the codes of all clients vary most; the paper does not say which were drawn.
+        Each follows the direction in which the codes of all clients vary most, by each client's own encoders: by the
+        shared ones c hardly varies, and a grid over what does not vary shows nothing. The paper does not say which were
+        drawn.
         """
         down, across = (_line(torch.cat([code[n] for code in codes])) for n in (0, 1))
         z, c = down.repeat_interleave(STEPS, 0), across.repeat(STEPS, 1)
-        grids = (self.decoded(model, z, c).unflatten(0, (STEPS, STEPS)) for model in self.models)
+        grids = (self.decoded(model, z, c).unflatten(0, (STEPS, STEPS)) for model in self.models["own/"])
         return {f"manifold/{k}": as_bytes(grid) for k, grid in enumerate(grids)}
 
 

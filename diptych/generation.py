@@ -106,7 +106,7 @@ class Sampler:
         count = self.settings.images
         drawn = labels[mine][torch.randint(len(mine), (count,), generator=self.generator("labels", client))]
         real = self._some(mine, count, f"real {client}")
-        held_out = self._some(self.dealt.tests[client], count, f"held out {client}")
+        held_out = self._some(self._tests_like(client), count, f"held out {client}")
         arrays = {
             "style": np.array(self.dealt.styles[self.dealt.client_styles[client]]),
             "real": as_bytes(self.seen(client, real, "real")),
@@ -128,7 +128,22 @@ class Sampler:
             unseen = torch.tensor(missing).repeat(-(-count // len(missing)))[: min(count, 100 * len(missing))]
             images = torch.cat(list(self.images(self.own[client], unseen, self.generator("unseen", client))))
             arrays |= {"unseen": as_bytes(images), "unseen/labels": unseen.numpy()}
+            tests = self.dealt.test[self.dealt.client_styles[client]]
+            others = tests[torch.isin(labels[tests], torch.tensor(missing))]
+            shown = self._some(others, len(unseen), f"held out unseen {client}")
+            arrays["held-out-unseen"] = as_bytes(self.seen(client, shown, "held out unseen"))
+            arrays["held-out-unseen/labels"] = labels[shown].numpy()
         return arrays
+
+    def _tests_like(self, client: int) -> Tensor:
+        """As many of a client's test images as have its labels in the proportions in which it has them."""
+        tests = self.dealt.tests[client]
+        labels, classes = self.dealt.labels[tests], self.dealt.classes
+        mine = torch.bincount(self.dealt.labels[self.dealt.clients[client]], minlength=classes)
+        has = mine > 0
+        times = float((torch.bincount(labels, minlength=classes)[has] / mine[has]).min())
+        of_each = (mine * times + 1e-6).long()
+        return torch.cat([self._some(tests[labels == c], int(n), f"like {client} {c}") for c, n in enumerate(of_each)])
 
     def _evaluation_mode(self, model: Any, labels: Tensor, client: int) -> Any:
         """The model with batch-norm statistics of its own images, as those of its training lag behind its weights."""

@@ -21,7 +21,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     papers = load_study(spec.scale).papers
     choose(f"{run.path}/spec.yaml: labels.paper", paper, papers)
     run.check()
-    origin = _origin(run)
+    came_from = origin(run)
     records = []
     for name, settings in papers[paper].evaluation.items():
         for record in _evaluated(run, name, settings):
@@ -37,7 +37,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
                     "scale": spec.scale,
                     "seed": spec.seed,
                     "run": spec.run,
-                    **origin,
+                    **came_from,
                 }
             )
     return records
@@ -77,7 +77,8 @@ def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:
             }
 
 
-def _origin(run: RunFolder) -> dict[str, Any]:
+def origin(run: RunFolder) -> dict[str, Any]:
+    """Where a run's numbers come from: the columns ORIGIN of a record."""
     p = run.provenance
     digests = sorted({source["sha256"][:12] for source in p.get("sources", {}).values()})
     return {

@@ -1,6 +1,7 @@
 """A study: all runs that a scale asks for, and the cells of the published tables that each of them fills.
 
-`config/papers/*.yaml` say what was published, `config/scales/*.yaml` what is smaller here. Imports no torch.
+`config/papers/*.yaml` say what was published, `config/scales/*.yaml` what is smaller here, `config/tuned/*/*.csv` what
+a search has chosen where a paper is silent. Imports no torch.
 """
 
 import itertools
@@ -15,12 +16,14 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
-from common.errors import choose
+from common.errors import InputError, choose
 from common.settings import STRICT, checked
 from common.sources import State, state
 from common.spec import Spec, read_yaml
+from diptych.tuning import Grid, Overlay, Trial, Tuning, choices
 
-Overlay = dict[str, Any]
+Columns = dict[str, str | list[str]]
+"""Column of a record -> the value that is meant, or any of several."""
 CONFIG = ROOT / "config"
 METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
@@ -63,6 +66,7 @@ class Layout(_Config):
         means: compare with the means as printed, or as recomputed from the printed cells.
         tolerance: how far a number may be off, as a share of the printed one; null for what its unit has.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
+        note: what a reader has to know of our numbers; it stands under the table.
     """
 
     title: str
@@ -74,6 +78,7 @@ class Layout(_Config):
     means: Literal["printed", "recomputed"] = "printed"
     tolerance: Annotated[float, Field(gt=0)] | None = None
     quotes: list[Rule] = []
+    note: str = ""
 
 
 class JudgeSettings(_Config):
@@ -109,9 +114,12 @@ class Paper(_Config):
         judge: settings of the classifier that judges generated images; none, if a paper has none.
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.
-        claims: claim -> columns that its published expression leaves open.
+        claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
+            each.
+        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point.
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
+        tuning: the search for what the paper is silent on.
     """
 
     title: str
@@ -122,9 +130,11 @@ class Paper(_Config):
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]
-    claims: dict[str, dict[str, str | list[str]]] = {}
+    claims: dict[str, Columns | list[Columns]] = {}
+    undecided: dict[str, str] = {}
     aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
     figures: dict[str, Figure] = {}
+    tuning: Tuning | None = None
 
 
 class Scale(_Config):
@@ -249,14 +259,57 @@ class Study:
         """The runs by name."""
         return {cell.spec.run: cell.spec for cell in self.cells}
 
+    @cached_property
+    def trials(self) -> dict[str, Trial]:
+        """The runs of all searches by name: no table waits for them."""
+        searches = (self._search(paper, config.tuning) for paper, config in self.papers.items() if config.tuning)
+        return {trial.spec.run: trial for trials in searches for trial in trials}
+
+    @cached_property
+    def trained(self) -> dict[str, Spec]:
+        """All that rules train, by name: the runs and the trials."""
+        return self.specs | {run: trial.spec for run, trial in self.trials.items()}
+
+    def _search(self, paper: str, tuning: Tuning) -> Iterator[Trial]:
+        """Every method at every point of its grid, on everything that it is tried on."""
+        tuning.check(paper, self.scale.seeds)
+        choose(f"{paper}: tuning.chosen_at", tuning.chosen_at, names_in("scales"))
+        experiments = self._as_published.papers[paper].experiments.values()
+        methods = {method for experiment in experiments for method in experiment.axes["method"]}
+        for values in _product(tuning.axes):
+            for grid in tuning.grids if self.why_left_out(values) is None else ():
+                for method in grid.methods:
+                    choose(f"{paper}: tuning.grids.methods", method, methods)
+                    yield from self._trials_of(paper, tuning, grid, values | {"method": method})
+
+    def _trials_of(self, paper: str, tuning: Tuning, grid: Grid, values: dict[str, str]) -> Iterator[Trial]:
+        """A method at every point of its grid. What was chosen before is not looked at."""
+        method, tried = values["method"], dict[str, str]()
+        for point in grid.points:
+            overlay = tuning.points[choose(f"{paper}: tuning.grids.points", point, tuning.points)]
+            content = self._content(paper, values, {method: overlay})
+            for smaller in (tuning.budget, grid.budget, {"data": {"validation_share": tuning.validation_share}}):
+                content = merged(content, smaller)
+            (spec,) = self._seeded(paper, values, content, [tuning.seed], f"tuning={point}")
+            if spec.start:
+                raise InputError(f"{paper}: tuning: '{method}' starts from {spec.start}, which trained on all images")
+            if (other := tried.setdefault(spec.digest, point)) != point:
+                raise InputError(f"{paper}: tuning: '{method}' is the same at '{point}' as at '{other}'")
+            yield Trial(spec, method, point, overlay)
+
+    @cached_property
+    def chosen(self) -> dict[str, dict[str, Overlay]]:
+        """By paper and method, with its variant, the overlay that a search has chosen."""
+        tuned = {paper: config.tuning for paper, config in self.papers.items()}
+        return {p: choices(CONFIG / "tuned" / t.chosen_at / f"{p}.csv") if t else {} for p, t in tuned.items()}
+
     def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str]]]:
         for paper, config in self.papers.items():
             for experiment in config.experiments.values():
                 axes = dict(experiment.axes)
                 if experiment.open:
                     axes["method"] = axes["method"] + newcomers()
-                for values in itertools.product(*axes.values()):
-                    point = dict(zip(axes, values, strict=True))
+                for point in _product(axes):
                     if self.why_left_out(point) is None:
                         yield paper, experiment, point
 
@@ -281,6 +334,10 @@ class Study:
 
     def _specs(self, paper: str, values: dict[str, str], seeds: list[int]) -> list[Spec]:
         """The run at a point of the grid, with each of these seeds."""
+        return self._seeded(paper, values, self._content(paper, values, self.chosen[paper]), seeds)
+
+    def _content(self, paper: str, values: dict[str, str], chosen: dict[str, Overlay]) -> Overlay:
+        """What is the same for all seeds; `chosen` is laid over a method's settings and under those of its variants."""
         config = self.papers[paper]
         method, _, variant = values["method"].partition(":")
         content = merged(
@@ -288,8 +345,9 @@ class Study:
         )
         for axis, value in values.items():
             if axis == "method":
-                for key in (method, value):
+                for key in dict.fromkeys((method, value)):
                     content = merged(content, config.axes["method"].get(key, {}))
+                    content = merged(content, chosen.get(key, {}))
             elif axis != "setting":
                 presets = config.axes.get(choose(f"{paper}: axis", axis, config.axes), {})
                 content = merged(content, presets[choose(f"{paper}: axes.{axis}", value, presets)])
@@ -302,10 +360,18 @@ class Study:
                 content = merged(content, rule.set)
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
             content = merged(content, {"algorithm": _parsed(values["setting"])})
+        return content
+
+    def _seeded(
+        self, paper: str, values: dict[str, str], content: Overlay, seeds: list[int], trial: str = ""
+    ) -> list[Spec]:
+        """The run with each of these seeds, and the name of the trial that it is in its own, if it is one."""
+        method, _, variant = values["method"].partition(":")
         labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
         condition = "_".join(labels.values())
-        name = variant or values.get("setting", "").replace(";", ",") or "default"
-        content |= {
+        setting = values.get("setting", "").replace(";", ",")
+        name = ",".join(filter(None, (variant or setting, trial))) or "default"
+        content = content | {
             "scale": self.name,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
         }
@@ -326,6 +392,10 @@ class Study:
 
 def _by(styles: dict[str, None]) -> str:
     return "is played by" if len(styles) == 1 else "are played by"
+
+
+def _product(axes: dict[str, list[str]]) -> list[dict[str, str]]:
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 def _parsed(setting: str) -> Overlay:

@@ -14,7 +14,7 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
-from diptych.attacked import attacked, inversions, listener
+from diptych.attacked import attacked, attacked_so_far, inversions, listener
 from diptych.dual import Codes, is_dual
 from diptych.extraction import features
 from diptych.generation import Arrays, Sampler
@@ -164,7 +164,8 @@ def _arrays(simulation: Simulation, dealt: Partition, spec: Spec, *, at_the_end:
     if (translate := translator(simulation)) is not None:
         return {}, translations(translate, dealt, spec.samples, spec.data.rotations, at_the_end=at_the_end)
     if hasattr(simulation.cloud, "twins"):
-        return {}, attacked(simulation, dealt, spec.samples)
+        made = attacked if at_the_end else attacked_so_far
+        return {}, made(simulation, dealt, spec.samples)
     if is_dual(simulation):
         codes = Codes(simulation, dealt, spec.samples)
         return codes.features(), codes.samples()

@@ -49,7 +49,7 @@ class Workflow:
             if choose("--config images", str(config.get("images", SETTINGS["images"])), ("all", "here")) == "here":
                 self.left_out = sorted(self.study.not_here(Path(data)))
                 self.study = self.study.without(self.left_out)
-            self.specs: dict[str, Spec] = self.study.specs
+            self.specs: dict[str, Spec] = self.study.trained
             if config.get("data"):
                 data_folder("--config data", str(config["data"]))
         except InputError as error:
@@ -64,6 +64,8 @@ class Workflow:
         for name, spec in self.specs.items():
             paper, condition, method, variant, seed = name.split("/")
             self._first.setdefault(f"{paper}/{condition}", spec)
+            if name in self.study.trials:
+                continue
             self._of_method.setdefault((paper, method), []).append(name)
             if spec.start:
                 self._starts.setdefault((paper, condition, variant, seed), {})[spec.start] = None
@@ -152,6 +154,22 @@ class Workflow:
     def cells(self) -> list[str]:
         """A parameter that changes with what the runs are for."""
         return [f"{cell.spec.run} {cell.table} {cell.setting} {sorted(cell.stand_ins)}" for cell in self.study.cells]
+
+    # ---- searches
+
+    def searches(self) -> list[str]:
+        """The records of every search."""
+        papers = dict.fromkeys(trial.spec.labels["paper"] for trial in self.study.trials.values())
+        return [f"{self.results}/tuning/{paper}.csv" for paper in papers]
+
+    def trials(self, wildcards: Any) -> list[str]:
+        """The folders of the trials of a paper's search."""
+        trials = self.study.trials.items()
+        return [f"{self.results}/runs/{run}" for run, trial in trials if trial.spec.labels["paper"] == wildcards.paper]
+
+    def tuning(self, wildcards: Any) -> str:
+        """A parameter that changes with what is compared, and how."""
+        return f"{self.paper(wildcards).tuning}"
 
     # ---- what comes out
 

@@ -46,17 +46,18 @@ def augmented(x: Tensor, draw: torch.Generator) -> Tensor:
 
 
 def corrupted(x: Tensor, how: str, strength: float, draw: torch.Generator) -> Tensor:
-    """All images by the same strength: `noise`, `blur`, or `shift` to a side that is drawn for each.
+    """All images by the same strength: `noise`, `blur`, `brightness`, or `shift` to a side that is drawn for each.
 
     Args:
-        how: a name of `CORRUPTIONS`.
-        strength: sigma in [0, 1] of noise, sigma of blur and shift in pixels.
+        strength: sigma in [0, 1] of noise, what is added to all pixels, sigma of blur and shift in pixels.
     """
     everywhere = torch.full((len(x),), float(strength))
     if how == "noise":
         return noisy(x, everywhere, draw)
     if how == "blur":
         return blurred(x, everywhere)
+    if how == "brightness":
+        return (x + strength).clamp(0, 1)
     sides = torch.tensor([[1, 0], [-1, 0], [0, 1], [0, -1]])[torch.randint(4, (len(x),), generator=draw)]
     return shifted(x, *(int(strength) * sides).T)
 

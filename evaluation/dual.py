@@ -13,18 +13,19 @@ from torch.distributions import Normal
 from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.codes import Pair, accuracies, shuffled, told_apart
-from evaluation.judge import load
+from evaluation.dual_clusters import CODES, ENCODERS, encoders
+from evaluation.judge import Judge, load
 from evaluation.probe import ProbeSettings
 from evaluation.rows import result
 
-CODES = ("z", "c")
 UNITS = {"constraint_met": "fraction"}
 """Of what `divergences` measures; nats otherwise."""
 Gaussian = tuple[Tensor, Tensor]
 
 
-def _pair(run: RunFolder, key: str) -> Pair:
-    return tuple(torch.from_numpy(run.features[f"codes/{part}/{key}"]).contiguous() for part in ("train", "test"))
+def _pair(run: RunFolder, key: str, place: str = "") -> Pair:
+    parts = (run.features[f"{place}codes/{part}/{key}"] for part in ("train", "test"))
+    return tuple(torch.from_numpy(part).contiguous() for part in parts)
 
 
 def _pixels(run: RunFolder) -> Pair:
@@ -41,35 +42,42 @@ def dual_probe(
 ) -> Iterator[dict[str, Any]]:
     """How well a linear classifier reads label and client from z and from c, posterior means that are standardised.
 
-    Fitted on training and scored on test images. Controls: codes of the untrained encoders, pixels, shuffled targets.
+    Fitted on training and scored on test images; `role` says by whose encoders. Controls: codes of the untrained
+    encoders, pixels, shuffled targets.
     """
-    if "codes/test/z" not in run.features:
-        return
     settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
     seed = random_key(run.spec.seed, "dual probe")
     targets = ["label", "client"] if run.spec.data.dataset != "celeba" else ["client"]  # its labels are identities
-    accuracy: dict[tuple[str, str], float] = {}
-    for target in targets:
-        y = _pair(run, target)
-        cases = {code: (_standardised(_pair(run, code)), y) for code in CODES}
+    for role, place in encoders(run).items():
+        accuracy: dict[tuple[str, str], float] = {}
+        for target in targets:
+            for case, value in accuracies(_cases(run, place, target, seed), "sound", settings, seed).items():
+                control, _, code = case.rpartition(" ")
+                accuracy[case, target] = value
+                features, control = (code, control) if code in CODES else ("z", "pixels")
+                of = "" if control in ("untrained", "pixels") else role
+                yield _probed(f"probe=linear;features={features};target={target}", value, of, control)
+        threshold = f"{_xi(run):g}d" if _xi(run) else "0"  # as claims.csv writes it
+        yield _probed(f"probe=linear;features=c;target=client;xi={threshold}", accuracy["c", "client"], role)
+        if "label" in targets:
+            codes = {"content": "z", "style": "c"}
+            scored = {(name, target): accuracy[code, target] for name, code in codes.items() for target in targets}
+            apart = told_apart(scored, {target: _pair(run, target)[1] for target in targets})
+            yield from (row | {"role": role} for row in apart)
+
+
+def _cases(run: RunFolder, place: str, target: str, seed: int) -> dict[str, tuple[Pair, Pair]]:
+    """What is probed: codes by some encoders, with their controls; beside the shared ones, what is the same for all."""
+    y = _pair(run, target)
+    cases = {code: (_standardised(_pair(run, code, place)), y) for code in CODES}
+    if not place:
         cases |= {f"untrained {code}": (_standardised(_pair(run, f"untrained-{code}")), y) for code in CODES}
-        cases |= {f"shuffled-labels {code}": (cases[code][0], shuffled(y, seed)) for code in CODES}
-        cases["pixels"] = _pixels(run), y
-        for case, value in accuracies(cases, "sound", settings, seed).items():
-            control, _, code = case.rpartition(" ")
-            accuracy[case, target] = value
-            features, control = (code, control) if code in CODES else ("z", "pixels")
-            yield _probed(f"probe=linear;features={features};target={target}", value, control)
-    threshold = f"{_xi(run):g}d" if _xi(run) else "0"  # as claims.csv writes it
-    yield _probed(f"probe=linear;features=c;target=client;xi={threshold}", accuracy["c", "client"])
-    if "label" in targets:
-        codes = {"content": "z", "style": "c"}
-        scored = {(name, target): accuracy[code, target] for name, code in codes.items() for target in targets}
-        yield from told_apart(scored, {target: _pair(run, target)[1] for target in targets})
+    cases |= {f"shuffled-labels {code}": (cases[code][0], shuffled(y, seed)) for code in CODES}
+    return cases if place else cases | {"pixels": (_pixels(run), y)}
 
 
-def _probed(setting: str, value: float, control: str = "") -> dict[str, Any]:
-    return result("accuracy", "fraction", value, setting=setting, protocol="sound", control=control)
+def _probed(setting: str, value: float, role: str, control: str = "") -> dict[str, Any]:
+    return result("accuracy", "fraction", value, setting=setting, protocol="sound", role=role, control=control)
 
 
 def _standardised(codes: Pair) -> Pair:
@@ -81,12 +89,23 @@ def _standardised(codes: Pair) -> Pair:
 def divergences(run: RunFolder, *, members: PositiveInt = 500, draws: PositiveInt = 32) -> Iterator[dict[str, Any]]:
     """The divergences of Eq. 5 and 6 in nats, on test images, by client and in the mean; and the constraint itself.
 
+    `role` says by whose encoders.
     `mc` is a Monte Carlo estimate over `draws` from each posterior, with the mixture of at most `members` test images;
     Eq. 26 bounds it. `constraint_met` is the share of images for which Eq. 5 holds by that estimate.
     """
-    if "codes/test/z" not in run.features:
-        return
-    arrays = {key: _pair(run, key)[1] for code in CODES for key in (code, f"{code}-log-variance")}
+    for role, place in encoders(run).items():
+        yield from (row | {"role": role} for row in _of_encoders(run, place, members, draws))
+    if encoders(run):
+        yield result("xi_over_dim_c", "count", _xi(run))
+        yield result("clients", "count", len(np.unique(run.features["codes/test/client"])))
+        task = "classification" if run.spec.algorithm.get("classify", 1.0) else "reconstruction"
+        for code in CODES:
+            latent = run.features[f"codes/test/{code}"].shape[1]
+            yield result("latent_dim", "count", latent, setting=f"latent={code};task={task}")
+
+
+def _of_encoders(run: RunFolder, place: str, members: int, draws: int) -> Iterator[dict[str, Any]]:
+    arrays = {key: _pair(run, key, place)[1] for code in CODES for key in (code, f"{code}-log-variance")}
     owner = _pair(run, "client")[1]
     draw = torch.Generator().manual_seed(random_key(run.spec.seed, "divergences"))
     latent = arrays["c"].shape[1]
@@ -99,11 +118,6 @@ def divergences(run: RunFolder, *, members: PositiveInt = 500, draws: PositiveIn
             yield result(name, UNITS.get(name, "nats"), value, client=f"client-{k + 1}")
     for name, values in found.items():
         yield result(name, UNITS.get(name, "nats"), float(np.mean(values)))
-    yield result("xi_over_dim_c", "count", _xi(run))
-    yield result("clients", "count", len(owner.unique()))
-    task = "classification" if run.spec.algorithm.get("classify", 1.0) else "reconstruction"
-    for code in CODES:
-        yield result("latent_dim", "count", latent, setting=f"latent={code};task={task}")
 
 
 def _normal(of: Gaussian) -> Normal:
@@ -146,7 +160,7 @@ def swaps(run: RunFolder) -> Iterator[dict[str, Any]]:
     from the image is the one whose c it has. The control is the reconstruction, with nothing exchanged; the ceiling,
     what the judge says of real test images.
 
-    `reconstruction_error`: see `_error`.
+    `role` says by whose encoders codes are. `reconstruction_error`: see `_error`.
 
     On faces, whose labels are identities, `attribute_change` instead: another hairstyle is read than before.
     """
@@ -155,37 +169,52 @@ def swaps(run: RunFolder) -> Iterator[dict[str, Any]]:
     if not pairs:
         return
     judge, clients = load(run.judge), sorted({a for a, _ in pairs})
-    yield result("reconstruction_error", "score", float(np.mean([_error(arrays, k) for k in clients])), setting="")
+    for role, place in ENCODERS.items():
+        if f"{place}client/{clients[0]}/reconstructed" not in arrays:
+            continue
+        error = float(np.mean([_error(arrays, place, k) for k in clients]))
+        yield result("reconstruction_error", "score", error, setting="", role=role)
+        hits = _hits(arrays, place, pairs, judge)
+        for (metric, setting, control), values in hits.items():
+            if metric == "client_accuracy" or (metric == "attribute_change") == faces:
+                value = float(np.mean(values))
+                yield result(metric, "fraction", value, setting=setting, control=control, role=role)
+    of = {"client_accuracy": "client"} | ({} if faces else {"label_agreement": "label", "mark_agreement": "client"})
+    for metric, target in of.items():
+        yield from judge.ceiling("accuracy", f"target={target}", of=metric)
+
+
+def _hits(
+    arrays: dict[str, np.ndarray], place: str, pairs: list[tuple[int, ...]], judge: Judge
+) -> dict[tuple[str, str, str], list[float]]:
+    """(metric, setting, control) -> its share of right answers for every pair of clients, and decoder."""
     hits: dict[tuple[str, str, str], list[float]] = {}
 
     def note(metric: str, setting: str, right: np.ndarray, control: str = "") -> None:
-        if metric == "client_accuracy" or (metric == "attribute_change") == faces:
-            hits.setdefault((metric, setting, control), []).append(float(right.mean()))
+        hits.setdefault((metric, setting, control), []).append(float(right.mean()))
 
+    clients = {a for a, _ in pairs}
     labels = {k: arrays[f"client/{k}/real/labels"] for k in clients}
     before = {k: judge(arrays[f"client/{k}/real"])[2] for k in clients}
     for a, b in pairs:
-        n = len(arrays[f"swap/{a}/{b}/z"])
-        _, label, mark = judge(arrays[f"client/{a}/reconstructed"][:n])
+        n = len(arrays[f"{place}swap/{a}/{b}/z"])
+        _, label, mark = judge(arrays[f"{place}client/{a}/reconstructed"][:n])
         note("label_agreement", "", label == labels[a][:n], "reconstruction")
         note("mark_agreement", "", mark == a, "reconstruction")
         note("client_accuracy", "", mark == a, "reconstruction")
         for decoder, code in ((a, "z"), (b, "c")):
-            _, label, mark = judge(arrays[f"swap/{a}/{b}/{code}"])
+            _, label, mark = judge(arrays[f"{place}swap/{a}/{b}/{code}"])
             note("client_accuracy", f"decoder of {code}", mark == b)
             for edited, swap in ((a, "swap=c"), (b, "swap=z")):
                 setting = swap if decoder == edited else f"{swap};decoder=other"
                 note("label_agreement", setting, label == labels[edited][:n])
                 note("mark_agreement", setting, mark == edited)
                 note("attribute_change", f"{setting};attribute=hair", mark != before[edited][:n])
-    for (metric, setting, control), values in hits.items():
-        yield result(metric, "fraction", float(np.mean(values)), setting=setting, control=control)
-    for metric, of in {"label_agreement": "label", "mark_agreement": "client", "client_accuracy": "client"}.items():
-        if (metric, "", "reconstruction") in hits:
-            yield from judge.ceiling("accuracy", f"target={of}", of=metric)
+    return hits
 
 
-def _error(arrays: dict[str, np.ndarray], client: int) -> float:
+def _error(arrays: dict[str, np.ndarray], place: str, client: int) -> float:
     """Mean squared difference of a pixel in [0, 1] between images and their reconstructions."""
-    real, again = (arrays[f"client/{client}/{key}"].astype(float) / 255 for key in ("real", "reconstructed"))
+    keys = f"client/{client}/real", f"{place}client/{client}/reconstructed"
+    real, again = (arrays[key].astype(float) / 255 for key in keys)
     return float(np.square(real - again).mean())

@@ -1,21 +1,25 @@
 """What eavesdroppers on PS-FedGAN get (Tables 2 and 3, Fig. 3-8): images of theirs beside the cloud's, and losses."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from pydantic import PositiveInt
 
+from common.run_arrays import Arrays
 from common.run_folder import RunFolder
-from evaluation.judge import load
+from evaluation.judge import Judge, load
 from evaluation.rows import result
 
 GANS = ("ps-fedgan", "full-gan")
-UNITS = {"accuracy": "fraction", "accuracy_among_own": "fraction", "one_label": "fraction"}
+ACCURACIES = ("accuracy", "accuracy_among_own")
+UNITS = dict.fromkeys((*ACCURACIES, "one_label"), "fraction")
 """Of metrics; scores otherwise."""
 Numbers = dict[str, float]
+Readings = dict[tuple[int, str], Numbers]
+"""Of each user, and of who made the images."""
 
 
 def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, Any]]:
@@ -28,17 +32,20 @@ def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, 
     was from the user's (-1: another network), `bit_equal`: whether it was the same. `generator_max_abs_diff`: the
     largest difference of a pixel in [-1, 1], from the cloud, and of the cloud from the user. `identical`: whether the
     cloud's generator is the user's to the bit. The ceiling of `accuracy` is that of real images of all labels.
+
+    All of this after the last round; with the protocol `rounds=best` the best of both accuracies over the snapshots and
+    the last round, as Table 2 has them, of those whose images snapshots keep.
     """
-    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for user, role, setting, record in _records(run, pairs):
-        for metric, value in record.items():
-            found[metric, role, setting].append(value)
-            more = {"role": role, "setting": setting, "client": f"user-{user + 1}"}
-            yield result(metric, UNITS.get(metric, "score"), value, **more)
-    for (metric, role, setting), values in found.items():
-        yield result(metric, UNITS.get(metric, "score"), float(np.mean(values)), role=role, setting=setting)
-    if found:
-        yield from load(run.judge).ceiling("accuracy", "target=label", role="cloud")
+    if not _makers(run.samples):
+        return
+    judge = load(run.judge)
+    last = _read_all(judge, run.samples)
+    yield from _rows(_paired(last))
+    yield from _rows((user, *_named(who), _compared(run, user, who, pairs)) for user, who in last)
+    if run.snapshots:
+        rounds = [*(_read_all(judge, run.after(round)) for round in run.snapshots), last]
+        yield from _rows(_paired(_best(rounds)), protocol="rounds=best")
+    yield from judge.ceiling("accuracy", "target=label", role="cloud")
 
 
 def _named(who: str) -> tuple[str, str]:
@@ -49,25 +56,50 @@ def _named(who: str) -> tuple[str, str]:
     return f"attacker-{name}", setting
 
 
-def _makers(run: RunFolder) -> list[tuple[int, str]]:
-    keys = [key.split("/") for key in run.samples if key.startswith("made/")]
+def _makers(arrays: Arrays) -> list[tuple[int, str]]:
+    keys = [key.split("/") for key in arrays if key.startswith("made/")]
     return sorted((int(user), who) for _, user, who, *more in keys if who != "labels" and not more)
 
 
-def _records(run: RunFolder, pairs: int) -> Iterator[tuple[int, str, str, Numbers]]:
+def _rows(records: Iterable[tuple[int, str, str, Numbers]], **common: str) -> Iterator[dict[str, Any]]:
+    """Of each user, role and setting, and the means over users."""
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for user, role, setting, numbers in records:
+        for metric, value in numbers.items():
+            found[metric, role, setting].append(value)
+            more = common | {"role": role, "setting": setting, "client": f"user-{user + 1}"}
+            yield result(metric, UNITS.get(metric, "score"), value, **more)
+    for (metric, role, setting), values in found.items():
+        mean = float(np.mean(values))
+        yield result(metric, UNITS.get(metric, "score"), mean, **common, role=role, setting=setting)
+
+
+def _read_all(judge: Judge, arrays: Arrays) -> Readings:
+    """What the judge says of the images of one round, of everybody's, and for each user of the cloud's."""
+    makers = _makers(arrays)
+    return {
+        (user, who): _read(judge.logits(arrays[f"made/{user}/{who}"]), arrays[f"made/{user}/labels"])
+        for user, who in sorted({*makers, *((user, "cloud") for user, _ in makers)})
+    }
+
+
+def _paired(readings: Readings) -> Iterator[tuple[int, str, str, Numbers]]:
     """User, role, setting and numbers; those of the cloud once more beside each attacker that Table 2 pairs it with."""
-    makers = _makers(run)
-    if not makers:
-        return
-    judge = load(run.judge)
-    for user, who in makers:
+    for (user, who), numbers in readings.items():
         role, setting = _named(who)
-        labels, cloud = run.samples[f"made/{user}/labels"], run.samples[f"made/{user}/cloud"]
-        images = run.samples[f"made/{user}/{who}"]
-        yield user, role, setting, _read(judge.logits(images), labels) | _compared(run, user, who, images, pairs)
+        yield user, role, setting, numbers
         beside = setting if setting.startswith("r=") else f"attack={role.removeprefix('attacker-')}"
         if role.startswith("attacker-") and "masks" not in setting:
-            yield user, "cloud", beside, _read(judge.logits(cloud), labels)
+            yield user, "cloud", beside, readings[user, "cloud"]
+
+
+def _best(rounds: list[Readings]) -> Readings:
+    """The highest of each accuracy over rounds, of those who were read after every one."""
+    always = set.intersection(*(set(readings) for readings in rounds))
+    return {
+        key: {metric: max(readings[key][metric] for readings in rounds) for metric in ACCURACIES}
+        for key in sorted(always)
+    }
 
 
 def _read(logits: np.ndarray, labels: np.ndarray) -> Numbers:
@@ -80,11 +112,11 @@ def _read(logits: np.ndarray, labels: np.ndarray) -> Numbers:
     }
 
 
-def _compared(run: RunFolder, user: int, who: str, images: np.ndarray, pairs: int) -> Numbers:
+def _compared(run: RunFolder, user: int, who: str, pairs: int) -> Numbers:
     """With the cloud's images; those of the cloud with the user's."""
     prefix = f"made/{user}/{who}"
     theirs = run.samples[f"made/{user}/{'user' if who == 'cloud' else 'cloud'}"]
-    record = _distances(images[:pairs], theirs[:pairs])
+    record = _distances(run.samples[prefix][:pairs], theirs[:pairs])
     if who == "cloud":
         record = {"generator_max_abs_diff": record["generator_max_abs_diff"]}
     if f"{prefix}/identical" in run.samples:
@@ -126,7 +158,7 @@ def generator_losses(run: RunFolder) -> Iterator[dict[str, Any]]:
     for row in run.table("history.csv"):
         if row["stage"] == "round" and row["update"] == 1:
             losses[row["client"], "user", ""].append(row["loss"])
-    for user, who in _makers(run):
+    for user, who in _makers(run.samples):
         if who not in ("user", "cloud") and f"made/{user}/{who}/loss" in run.samples:
             losses[(user, *_named(who))] = run.samples[f"made/{user}/{who}/loss"].tolist()
     for (user, role, setting), curve in losses.items():

@@ -8,6 +8,7 @@ import numpy as np
 from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.clusters import style_features
+from evaluation.dual_clusters import CODES, encoders, some
 from evaluation.grids import samples
 
 Rows = list[dict[str, Any]]
@@ -23,19 +24,17 @@ def style_map(run: RunFolder, samples: int = 1200) -> Rows:
 
 
 def code_map(run: RunFolder, samples: int = 2000) -> Rows:
-    """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per image and code."""
-    if "codes/test/z" not in run.features:
-        return []
-    owner = run.features["codes/test/client"]
-    kept = np.random.default_rng(random_key(run.spec.seed, "code map")).permutation(len(owner))[:samples]
-    styles = {k: str(run.samples[f"client/{k}/style"]) for k in set(owner.tolist())}
-    return [
-        {"code": code} | row
-        for code in ("z", "c")
-        for row in _flat_map(
-            run.features[f"codes/test/{code}"][kept], owner[kept], styles, random_key(run.spec.seed, "t-sne", code)
-        )
-    ]
+    """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per encoder, image and code."""
+    found: Rows = []
+    for role, place in encoders(run).items():
+        rows = some(run, samples)
+        owner = run.features["codes/test/client"][rows]
+        styles = {k: str(run.samples[f"client/{k}/style"]) for k in set(owner.tolist())}
+        for code in CODES:
+            features = run.features[f"{place}codes/test/{code}"][rows]
+            points = _flat_map(features, owner, styles, random_key(run.spec.seed, "t-sne", code))
+            found += [{"encoder": role, "code": code} | point for point in points]
+    return found
 
 
 def _flat_map(features: np.ndarray, clients: np.ndarray, styles: dict[int, str], seed: int) -> Rows:
@@ -67,7 +66,7 @@ def searches(run: RunFolder) -> Rows:
 
 EXTRACTS: dict[str, tuple[Callable[[RunFolder], Rows], list[str]]] = {
     "style-map": (style_map, ["silhouette", "client", "style", "x", "y"]),
-    "code-map": (code_map, ["code", "silhouette", "client", "style", "x", "y"]),
+    "code-map": (code_map, ["encoder", "code", "silhouette", "client", "style", "x", "y"]),
     "class-counts": (class_counts, ["client", "style", "class", "images"]),
     "searches": (searches, ["round", "class", "iteration", "objective"]),
 }

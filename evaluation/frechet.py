@@ -14,6 +14,7 @@ from common.errors import InputError
 from common.files import data_root
 from common.keys import random_key
 from common.run_folder import RunFolder
+from evaluation.corruption import corrupted
 from evaluation.judge import load
 from evaluation.rows import result
 
@@ -102,8 +103,16 @@ def extractor(name: str, run: RunFolder) -> tuple[Extract, str]:
     return lambda images: judge(images)[0], judge.sha256
 
 
+HARDLY_CHANGED = {"brighter": ("brightness", 13 / 255), "noisy": ("noise", 0.1), "shifted": ("shift", 1.0)}
+"""Control -> what befell the held-out images, and how strongly (`evaluation.corruption.corrupted`)."""
+
+
 def fid(
-    run: RunFolder, *, extractors: list[Literal["domain-classifier", "inception"]], images: PositiveInt = 7520
+    run: RunFolder,
+    *,
+    extractors: list[Literal["domain-classifier", "inception"]],
+    images: PositiveInt = 7520,
+    after: PositiveInt | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The Fréchet distance of each client's generated images to its training images, and the mean over clients.
 
@@ -111,8 +120,12 @@ def fid(
     takes the statistics of 40 batches instead, and `generator=global` the server's generator with the client's style.
     A run that started from another one is measured after each snapshot and at the end, as `phase=new-clients`.
 
-    Controls beside each: `floor`, the client's held-out images; `copy`, its training images themselves; `noise`,
-    uniform noise; `other-client`, the training images of the next client.
+    Controls beside each: `floor`, the client's held-out images; `brighter`, `noisy` and `shifted`, the same with what
+    hardly changes them to the eye; `copy`, its training images themselves; `noise`, uniform noise; `other-client`, the
+    training images of the next client.
+
+    Args:
+        after: runs with a snapshot of this round are measured as they were then, others at their end.
     """
     if not any(key.endswith("/generated") for key in run.samples):
         return
@@ -120,7 +133,8 @@ def fid(
         extract, sha = extractor(name, run)
         what = f"{name}-{sha[:8]}"
         if not run.spec.start:
-            yield from _distances(what, extract, run.samples, _shown(run, run.samples), images)
+            arrays = run.after(after) if after in run.snapshots else run.samples
+            yield from _distances(what, extract, arrays, _shown(run, arrays), images)
             continue
         moments = {round: run.after(round) for round in run.snapshots} | {run.spec.training.rounds: run.samples}
         for round, arrays in moments.items():
@@ -142,16 +156,25 @@ def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
     """(setting, control) -> client -> the images whose distance is taken."""
     real, rng = _of_clients(arrays, "real"), np.random.default_rng(random_key(run.spec.seed, "noise"))
     clients = list(real)
+    held_out = _of_clients(arrays, "held-out")
     found = {
         ("", ""): _of_clients(arrays, "generated"),
         ("bn=eval", ""): _of_clients(arrays, "generated/bn=eval"),
         ("generator=global", ""): _of_clients(arrays, "generated/generator=global"),
-        ("", "floor"): _of_clients(arrays, "held-out"),
+        ("", "floor"): held_out,
+        **{("", name): {k: _worn(run, k, x, name) for k, x in held_out.items()} for name in HARDLY_CHANGED},
         ("", "copy"): real,
         ("", "noise"): {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()},
         ("", "other-client"): {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)},
     }
     return {case: images for case, images in found.items() if images}
+
+
+def _worn(run: RunFolder, client: int, images: np.ndarray, control: str) -> np.ndarray:
+    """A client's images after what `HARDLY_CHANGED` says."""
+    draw = torch.Generator().manual_seed(random_key(run.spec.seed, "worn", control, client))
+    x = corrupted(torch.from_numpy(images).float().div(255), *HARDLY_CHANGED[control], draw)
+    return x.mul(255).round().byte().numpy()
 
 
 def _distances(

@@ -14,10 +14,9 @@ def samples(run: RunFolder) -> dict[str, np.ndarray]:
     prefix = f"{labels.get('method')}/{labels.get('variant') or 'default'}"
     at_the_end = _shown(run.samples) | _translated(run.samples)
     found = {f"{prefix}/{key}": array for key, array in at_the_end.items()}
-    if run.spec.start:
-        for round in run.snapshots:
-            shown = _shown(run.after(round)).items()
-            found |= {f"{prefix}/after-{round}/{key}": array for key, array in shown}
+    for round in run.snapshots:
+        shown = _shown(run.after(round)).items()
+        found |= {f"{prefix}/after-{round}/{key}": array for key, array in shown}
     return found
 
 

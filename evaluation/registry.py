@@ -13,10 +13,11 @@ from evaluation.costs import budget, communication, transmission
 from evaluation.curves import curves
 from evaluation.data import class_entropy, sources
 from evaluation.dual import divergences, dual_probe, swaps
+from evaluation.dual_clusters import code_clusters, code_variance
 from evaluation.eavesdropped import attacks, generator_losses
 from evaluation.frechet import fid
 from evaluation.generalisation import generalisation
-from evaluation.judged import judge_quality, restyling, unseen_labels
+from evaluation.judged import asked_labels, judge_quality, restyling
 from evaluation.linear import linear_probe
 from evaluation.privacy import inversion, membership
 from evaluation.translated import exchanged, iterations, translation
@@ -31,10 +32,12 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "client-probe": client_probe,
     "identity-probe": identity_probe,
     "disentanglement": disentanglement,
-    "unseen-labels": unseen_labels,
+    "asked-labels": asked_labels,
     "restyling": restyling,
     "judge": judge_quality,
     "dual-probe": dual_probe,
+    "code-clusters": code_clusters,
+    "code-variance": code_variance,
     "divergences": divergences,
     "swaps": swaps,
     "curves": curves,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import NonNegativeFloat
+from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from common.errors import InputError
@@ -33,7 +33,12 @@ class FedDVA(Algorithm):
         alpha, beta: weights of R_z (Eq. 6) and R_c (Eq. 7).
         xi: the threshold xi_k of Eq. 5 for each dimension of c (App. H: 8).
         focal: gamma; a pixel of density p counts (1 - p)^gamma times. The text has none, the code 5.
-        classify: weight of the cross-entropy of a head on [z; c]; 0 leaves the head alone.
+        reconstruction_pixels: the reconstruction, a sum over pixels, counts as a sum over so many; null for as many as
+            there are. An image of another size keeps the balance of the paper's with it.
+        classify: weight of the cross-entropy of a head on [z; c]; 0 leaves the head alone. Neither text nor code has
+            one.
+        classify_on: what the head is trained on, `samples` from the posteriors, as the decoder is, or their `means`, as
+            it is used afterwards.
         head: whether the head is federated with the encoders or stays with each client; the paper does not say.
         reading: `paper` trains the decoder, then both encoders, on the same loss. `released` is what the authors' code
             does: decoder on a random c, general encoder on a random c, then personal encoder and decoder; R_c is the
@@ -44,7 +49,9 @@ class FedDVA(Algorithm):
     beta: NonNegativeFloat = 0.75
     xi: NonNegativeFloat = 8.0
     focal: NonNegativeFloat = 0.0
+    reconstruction_pixels: PositiveInt | None = None
     classify: NonNegativeFloat = 1.0
+    classify_on: Literal["samples", "means"] = "samples"
     head: Literal["shared", "private"] = "shared"
     reading: Literal["paper", "released"] = "paper"
     objective: Classification
@@ -60,6 +67,11 @@ class FedDVA(Algorithm):
         if not isinstance(model.encoder, DualEncoder):
             raise InputError(f"network.name: FedDVA needs 'dual-encoder', got {type(model.encoder).__name__}")
         require(not self.objective.frozen, "objective.frozen: must be false for FedDVA, which trains its encoders")
+        require(
+            self.classify_on == "samples" or self.reading == "paper",
+            "algorithm.classify_on: must be 'samples' with reading 'released', whose decoder and general encoder are "
+            f"trained on a c that no posterior belongs to, got '{self.classify_on}'",
+        )
         model.decoder = Decoder(model.encoder)
         return model
 
@@ -93,7 +105,9 @@ class FedDVA(Algorithm):
         """Eq. 4, the mean over the batch."""
         q_z, z, q_c, c = self.codes(m, batch)
         r_z = kl_divergence(q_z, standard_like(q_z))  # Eq. 6
-        return self.fit(m, z, c, batch) + (self.alpha * r_z + self.beta * self.regulariser(q_c)).mean()
+        told = (z, c) if self.classify_on == "samples" else (q_z[0], q_c[0])
+        fit = self.fit(m, z, c, batch, told)
+        return fit + (self.alpha * r_z + self.beta * self.regulariser(q_c)).mean()
 
     def decoder_loss(self, m: Any, batch: Batch) -> Tensor:
         """What of Eq. 4 depends on the decoder."""
@@ -116,15 +130,18 @@ class FedDVA(Algorithm):
         """xi_k in nats."""
         return self.xi * q_c[0].shape[-1]
 
-    def fit(self, m: Any, z: Tensor, c: Tensor, batch: Batch) -> Tensor:
-        """-log p_k(x|z, c), and the head's cross-entropy."""
+    def fit(self, m: Any, z: Tensor, c: Tensor, batch: Batch, told: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """-log p_k(x|z, c), and the cross-entropy of the head on what it is told: z and c, or others in their place."""
         loss = self.reconstruction(m.decoder(z, c), batch["x"]).mean()
         if not self.classify:
             return loss
-        return loss + self.classify * F.cross_entropy(m.head(torch.cat([z, c], dim=1)), batch["y"])
+        return loss + self.classify * F.cross_entropy(m.head(torch.cat(told or (z, c), dim=1)), batch["y"])
 
     def reconstruction(self, decoded: Tensor, x: Tensor) -> Tensor:
         """-log p_k(x|z, c), (batch,): of pixels in [-1, 1] with unit variance, summed, the mean over channels.
+
+        Of images that are not of the paper's size, it is brought to the paper's number of pixels: R_z, R_c and the
+        cross-entropy do not grow with an image, and would weigh the more, the smaller it is.
 
         Args:
             decoded: (batch, channels, height, width) in [-1, 1].
@@ -133,7 +150,8 @@ class FedDVA(Algorithm):
         log_p = -0.5 * ((2 * x - 1 - decoded).square() + math.log(2 * math.pi))
         if self.focal:
             log_p = (1 - log_p.exp()) ** self.focal * log_p
-        return -log_p.mean(dim=1).sum(dim=(1, 2))
+        share = (self.reconstruction_pixels or log_p[0, 0].numel()) / log_p[0, 0].numel()
+        return -share * log_p.mean(dim=1).sum(dim=(1, 2))
 
     # ---- the authors' code
 

@@ -52,7 +52,7 @@ class PSFedGAN(Algorithm):
         share: what a user publishes: the `discriminator`; `all`, its generator as well (full GAN sharing); or its
             generator `once`, at the end of each round, and nothing else.
         synthetic: images that the server generates of each user in a round.
-        classifier_epochs: passes over them and the server's own images in a round.
+        classifier_epochs: passes over them and the server's own images in a round, and over the latter at the start.
         attackers: who listens; each to every user.
     """
 
@@ -61,7 +61,7 @@ class PSFedGAN(Algorithm):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
     share: Literal["discriminator", "all", "once"] = "discriminator"
     synthetic: Count = 6000
-    classifier_epochs: Count = 5
+    classifier_epochs: Count = 1  # not said; line 14 trains C_l once in a round, outside of the loops over steps
     attackers: list[Attacker] = Field(default_factory=list)
     objective: Classification
     shared = nothing

@@ -32,7 +32,7 @@ def iid(labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.n
     return [order[client::clients][:size] for client in range(clients)]
 
 
-def _largest_remainder(shares: np.ndarray, total: int) -> np.ndarray:
+def largest_remainder(shares: np.ndarray, total: int) -> np.ndarray:
     """Whole numbers in proportion to `shares` (which sum to 1) that sum to `total`."""
     exact = shares * total
     counts = np.floor(exact).astype(int)
@@ -58,7 +58,7 @@ def dirichlet(labels: np.ndarray, clients: int, rng: np.random.Generator, *, bet
     pools = [_endless(np.flatnonzero(labels == c), rng) for c in classes]
     dealt = []
     for _ in range(clients):
-        counts = _largest_remainder(rng.dirichlet(np.full(len(classes), beta)), size)
+        counts = largest_remainder(rng.dirichlet(np.full(len(classes), beta)), size)
         dealt.append(np.array([next(pool) for pool, n in zip(pools, counts, strict=True) for _ in range(n)]))
     return dealt
 
@@ -158,7 +158,7 @@ def in_proportion(labels: np.ndarray, shares: np.ndarray, rng: np.random.Generat
     for c in np.unique(labels):
         owned = shares[:, c].astype(float)
         members = rng.permutation(np.flatnonzero(labels == c))
-        counts = _largest_remainder(owned / owned.sum(), len(members)) if owned.sum() else np.zeros(len(owned), int)
+        counts = largest_remainder(owned / owned.sum(), len(members)) if owned.sum() else np.zeros(len(owned), int)
         for client, part in enumerate(np.split(members[: counts.sum()], np.cumsum(counts)[:-1])):
             dealt[client] += part.tolist()
     return [np.array(part, dtype=int) for part in dealt]

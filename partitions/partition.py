@@ -14,7 +14,7 @@ from common.keys import random_key
 from common.settings import checked
 from common.spec import DataSettings
 from partitions.celeba import ATTRIBUTES
-from partitions.deal import PARTITIONS, in_proportion
+from partitions.deal import PARTITIONS, in_proportion, largest_remainder
 from partitions.drawn import drawn
 from partitions.marks import marked
 from partitions.rotations import rotated
@@ -149,9 +149,11 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
     dealt = _together(settings, root, seed) if settings.pool == "together" else _own(settings, root, seed)
     if settings.classes_per_client < 1:
         dealt = _with_some_classes(dealt, settings.classes_per_client, seed)
-    if settings.test_images == "dealt" and not settings.attributes:
+    if settings.test_images == "dealt" and not settings.attributes and not settings.validation_share:
         dealt = _with_dealt_tests(dealt, seed)
-    return dealt if settings.at_most is None else _with_at_most(dealt, settings.at_most, seed)
+    if settings.at_most is not None:
+        dealt = _with_at_most(dealt, settings.at_most, seed)
+    return _with_validation(dealt, settings, seed) if settings.validation_share else dealt
 
 
 def _refuse(settings: DataSettings) -> None:
@@ -167,6 +169,8 @@ def _refuse(settings: DataSettings) -> None:
         raise InputError("data.attributes: clients hold images by attribute with pool 'together'; see data.pool")
     if not settings.seen:
         raise InputError(f"data.unseen: must leave a style for clients, got all {len(settings.styles)}")
+    if settings.validation_share and settings.unseen:
+        raise InputError(f"data.validation_share: '{settings.unseen[0]}' is scored on its test images; see data.unseen")
     if settings.drawn_in > 1 and (settings.per_class is None or settings.per_class % settings.drawn_in):
         per_class = "null" if settings.per_class is None else settings.per_class
         raise InputError(f"data.drawn_in: must divide data.per_class, which is {per_class}, got {settings.drawn_in}")
@@ -363,6 +367,65 @@ def _with_at_most(dealt: Partition, count: int, seed: int) -> Partition:
     )
     turns = None if dealt.turns is None else tuple((indices,) for indices in clients)
     return dataclasses.replace(dealt, clients=clients, turns=turns)
+
+
+def _with_validation(dealt: Partition, settings: DataSettings, seed: int) -> Partition:
+    """Held-out training images take the place of all test images, which nobody sees.
+
+    Each client holds out a share of its different images, of each class in proportion: the first in an order that is
+    drawn once. So clients that have the same pictures, in whatever style, hold out the same ones, and what one of them
+    holds out no other trains on.
+    """
+    pictures = _pictures(dealt)
+    order = np.random.default_rng(random_key(seed, "validation")).permutation(len(pictures))
+    held_out = np.zeros(len(pictures), dtype=bool)
+    for client, indices in enumerate(dealt.clients):
+        mine = indices.unique().numpy()
+        first = mine[_first_of_each_class(dealt.labels[mine].numpy(), order[pictures[mine]], settings.validation_share)]
+        if not len(first):
+            raise InputError(
+                f"data.validation_share: a share of {settings.validation_share:g} of the {len(mine)} images of client "
+                f"{client} is none"
+            )
+        held_out[pictures[first]] = True
+    mask = torch.from_numpy(held_out[pictures])
+    for client, parts in enumerate(dealt.turns or [(indices,) for indices in dealt.clients]):
+        if any(mask[part].all() for part in parts):
+            raise InputError(f"data.validation_share: client {client} has no image left to train on")
+    held = tuple(indices[mask[indices]].unique() for indices in dealt.clients)
+    everybodys = not dealt.own_sources and settings.test_images == "all"
+    tests = [
+        torch.cat([h for h, s in zip(held, dealt.client_styles, strict=True) if everybodys or s == style]).unique()
+        for style in range(len(dealt.styles))
+    ]
+
+    def left(indices: Tensor) -> Tensor:
+        return indices[~mask[indices]]
+
+    return dataclasses.replace(
+        dealt,
+        train=tuple(left(indices) for indices in dealt.train),
+        test=tuple(tests),
+        clients=tuple(left(indices) for indices in dealt.clients),
+        turns=None if dealt.turns is None else tuple(tuple(map(left, parts)) for parts in dealt.turns),
+        dealt_tests=held if settings.test_images == "dealt" else None,
+    )
+
+
+def _pictures(dealt: Partition) -> np.ndarray:
+    """For each stored image, the first that shows the same picture, as all styles of one source do: (images,)."""
+    sources = dealt.sources if dealt.own_sources else dealt.sources[:1]
+    starts = np.cumsum([0] + [len(source.labels) for source in sources])
+    first = {source.name: start for source, start in reversed(list(zip(sources, starts, strict=False)))}
+    return np.concatenate([first[source.name] + np.arange(len(source.labels)) for source in sources])
+
+
+def _first_of_each_class(labels: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:
+    """Positions of a share of all images, rounded, and of each class in proportion: the first of it in `order`."""
+    classes, counts = np.unique(labels, return_counts=True)
+    wanted = largest_remainder(counts / len(labels), round(share * len(labels)))
+    members = [np.flatnonzero(labels == c) for c in classes]
+    return np.concatenate([m[np.argsort(order[m])[:n]] for m, n in zip(members, wanted, strict=True)])
 
 
 def _stored(settings: DataSettings, source: Source) -> Tensor:

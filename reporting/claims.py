@@ -5,7 +5,7 @@ and sums pass on, so that `all` and `any` can still come to a conclusion from th
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ CONSTANTS = {
 }
 """What the expressions call axes: FedStyle's, PaDPaF's clients, PS-FedGAN's data, baselines and users, and FedINB's
 set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and classes."""
-Aliases = dict[str, dict[str, str | dict[str, str | list[str]]]]
+Columns = dict[str, str | list[str]]
+Aliases = dict[str, dict[str, str | Columns]]
 """Column -> what the expressions call a value -> what the records call it: a value of the same column, or columns."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
@@ -106,7 +107,7 @@ class Evaluator:
 
     records: pd.DataFrame
     index: Index
-    fixed: dict[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     aliases: Aliases = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     used: list[str] = field(default_factory=list)
@@ -207,6 +208,9 @@ class Evaluator:
             return None
 
 
+VERDICTS = {True: "supported", False: "contradicted", None: "not measured"}
+
+
 @dataclass(frozen=True)
 class Finding:
     """What our records say of one claim."""
@@ -222,32 +226,48 @@ class Finding:
 def findings(
     paper: str,
     records: pd.DataFrame,
-    fixed: dict[str, dict[str, Any]],
+    fixed: Mapping[str, Columns | list[Columns]],
     aliases: Aliases | None = None,
+    undecided: dict[str, str] | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper.
 
     Args:
-        fixed: claim -> columns that its queries leave open.
+        fixed: claim -> columns that its queries leave open. With several such sets it is found once for each, and its
+            statement says what sets them apart.
         aliases: what the expressions call values.
+        undecided: claim -> why these numbers do not decide it.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     index, claims = index_of(ours), read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
-        evaluator = Evaluator(ours, index, fixed.get(claim["claim_id"], {}), aliases or {})
-        truth = evaluator.truth(claim["inequality"])
-        found.append(
-            Finding(
-                claim=claim["claim_id"],
-                section=claim["section"],
-                statement=claim["statement"],
-                verdict={True: "supported", False: "contradicted", None: "not measured"}[truth],
-                detail=_detail(evaluator, truth),
-                printed={"yes": "holds", "no": "does not hold"}.get(claim["published_holds"], "not printed"),
+        given = fixed.get(claim["claim_id"], {})
+        cases = given if isinstance(given, list) else [given]
+        for columns in cases:
+            evaluator = Evaluator(ours, index, columns, aliases or {})
+            truth, why_not = evaluator.truth(claim["inequality"]), (undecided or {}).get(claim["claim_id"])
+            verdict, numbers = VERDICTS[truth], _detail(evaluator, truth)
+            if why_not and truth is not None:
+                verdict, numbers = "undecided", f"{why_not}; {numbers}"
+            found.append(
+                Finding(
+                    claim=claim["claim_id"],
+                    section=claim["section"],
+                    statement=claim["statement"] + _set_apart(columns, cases),
+                    verdict=verdict,
+                    detail=numbers,
+                    printed={"yes": "holds", "no": "does not hold"}.get(claim["published_holds"], "not printed"),
+                )
             )
-        )
     return found
+
+
+def _set_apart(columns: Columns, cases: list[Columns]) -> str:
+    """The values of columns that differ between the cases of a claim, in brackets."""
+    odd = [value for column, value in columns.items() if any(case.get(column) != value for case in cases)]
+    words = (" or ".join(filter(None, [value] if isinstance(value, str) else value)) for value in odd)
+    return f" [{', '.join(words)}]" if odd else ""
 
 
 def _detail(evaluator: Evaluator, truth: bool | None) -> str:
@@ -265,7 +285,7 @@ def write_claims(paper: str, found: list[Finding], about: str, file: Path) -> No
     """Write `claims.md`, and the same as CSV beside it."""
     table = pd.DataFrame([vars(finding) for finding in found])
     lines = [f"# Claims of {paper}", "", about, ""]
-    for outcome in ("supported", "contradicted", "not measured"):
+    for outcome in ("supported", "contradicted", "undecided", "not measured"):
         part = table[table["verdict"] == outcome]
         if part.empty:
             continue

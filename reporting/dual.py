@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from reporting.mosaics import empty
 
 METHODS = {"feddva": "FedDVA", "fedavg": "FedAvg", "fedavg-ft": "FedAvg+fine-tuning", "ditto": "Ditto"}
+ENCODERS = {"shared-encoder": "by the shared encoders", "own-encoder": "by each client's own"}
 NOTHING = "nothing of this was measured at this scale"
 
 
 def code_map(points: pd.DataFrame) -> Figure:
-    """Figure 5: t-SNE of z and of c, a colour per client."""
+    """Figure 5: t-SNE of z and of c, by the shared encoders and by each client's own; a colour per client."""
     if points.empty:
         return empty(NOTHING)
     points = points.astype({"x": float, "y": float, "client": int, "silhouette": float})
@@ -25,6 +26,8 @@ def code_map(points: pd.DataFrame) -> Figure:
         y="y",
         col="code",
         col_order=["z", "c"],
+        row="encoder",
+        row_order=[encoder for encoder in ENCODERS if encoder in set(points["encoder"])],
         hue="who",
         hue_order=sorted(points["who"].unique()),
         palette="deep",
@@ -33,9 +36,10 @@ def code_map(points: pd.DataFrame) -> Figure:
         height=3.4,
         facet_kws={"sharex": False, "sharey": False},
     )
-    for code, axis in grid.axes_dict.items():
-        score = points[points["code"] == code]["silhouette"].iloc[0]
-        axis.set_title(f"{'general z' if code == 'z' else 'personal c'}\nsilhouette by client {score:.2f}")
+    for (encoder, code), axis in grid.axes_dict.items():
+        score = points[(points["encoder"] == encoder) & (points["code"] == code)]["silhouette"].iloc[0]
+        name = "general z" if code == "z" else "personal c"
+        axis.set_title(f"{name} {ENCODERS[encoder]}\nsilhouette by client {score:.2f}")
     grid.set(xlabel="", ylabel="", xticks=[], yticks=[])
     grid.legend.set_title("")
     return grid.figure

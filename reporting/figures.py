@@ -325,7 +325,7 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "padpaf-figure4": probes("mnist", "label"),
     "padpaf-figure5": probes("cifar10", "label"),
     "padpaf-figure6": by_client(CONDITIONAL, ["content-by-row"]),
-    "padpaf-figure7": by_method(["padpaf/default", "ditto/default", "ditto-fedprox/default"]),
+    "padpaf-figure7": by_method(["padpaf/default", "ditto/default", "ditto-fedprox/default"], 120),
     "padpaf-figure8": by_client("padpaf/vae", ["both"]),
     "padpaf-figure9": simpson(
         "cluttered",

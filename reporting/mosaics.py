@@ -80,11 +80,13 @@ def by_client(method: str, layouts: Sequence[str], clients: slice = slice(None))
     return draw
 
 
-def by_method(methods: Sequence[str]) -> Callable[[Arrays], Figure]:
-    """Real images of each client above samples of each method (Fig. 7)."""
+def by_method(methods: Sequence[str], round: int) -> Callable[[Arrays], Figure]:
+    """Real images of each client above samples of each method, after a round where they were kept then (Fig. 7)."""
 
     def draw(arrays: Arrays) -> Figure:
-        there = [method for method in methods if clients_of(arrays, method)]
+        moments = ((f"{method}/after-{round}", method) for method in methods)
+        found = ([prefix for prefix in of_method if clients_of(arrays, prefix)] for of_method in moments)
+        there = [prefixes[0] for prefixes in found if prefixes]
         if not there:
             return empty("nothing of this was measured at this scale")
         clients = clients_of(arrays, there[0])

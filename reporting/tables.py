@@ -19,6 +19,9 @@ CONTROLS = {
     "untrained": "floor: untrained encoder",
     "shuffled-labels": "floor: shuffled labels",
     "floor": "floor: held-out real images",
+    "brighter": "floor: the same, brighter by 13 of 255",
+    "noisy": "floor: the same with noise of 0.1",
+    "shifted": "floor: the same, shifted by a pixel",
     "copy": "control: the real images themselves",
     "other-client": "control: another client's real images",
     "noise": "control: noise",
@@ -55,6 +58,7 @@ class Layout:
         means: compare with means as printed, or as recomputed from the printed cells.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
         tolerance: how far a number may be off, as a share of the printed one; None for what its unit has.
+        note: what a reader has to know of our numbers.
     """
 
     paper: str
@@ -68,6 +72,7 @@ class Layout:
     means: str = "printed"
     quotes: list[dict[str, Any]] = field(default_factory=list)
     tolerance: float | None = None
+    note: str = ""
 
     @property
     def legend(self) -> str:
@@ -294,6 +299,8 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         grid.index = pd.Index([_joined(row) for row in grid.index], name=" ".join(layout.rows))
         grid.columns = [_joined(column) for column in grid.columns]
         lines += ["", f"## {_joined(block)}" if block else "", "", grid.to_markdown()]
+    if layout.note:
+        lines += ["", "## Note", "", layout.note]
     if ways := sorted({way for cell in cells["measured_as"] for way in cell.split()}):
         lines += ["", "## How it was measured", "", *(f"- `{way}`" for way in ways)]
     reasons = cells[cells["why"] != ""].groupby("why", sort=False).size()
@@ -336,7 +343,7 @@ def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         escape=True,
         multicolumn_format="c",
         longtable=True,
-        caption=re.sub(r"([&%$#_{}])", r"\\\1", f"{layout.title}. {about}"),
+        caption=re.sub(r"([&%$#_{}])", r"\\\1", f"{layout.title}. {about} {layout.note}".strip()),
         label=f"tab:{layout.paper}-{layout.table}",
     )
     for symbol, command in _LATEX.items():

@@ -92,3 +92,11 @@ def test_only_what_is_needed_is_imported(program):
     said = subprocess.run([sys.executable, "-c", program_and_imports], cwd=ROOT, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert HEAVY & set(said.stdout.splitlines()[-1].split()) <= LIGHT[program]
+
+
+def test_the_lock_file_has_the_versions_of_the_constraints():
+    def pinned(file):
+        lines = (line for line in (ROOT / file).read_text().splitlines() if "==" in line and not line.startswith("#"))
+        return {line.removesuffix("\\").strip() for line in lines}
+
+    assert pinned("requirements.lock") == pinned("constraints.txt") != set()

@@ -1,6 +1,7 @@
 """What a server does with images of its own: alone, after FedAvg, and not at all."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,8 +13,12 @@ from baselines.server_only import ServerOnly
 from common.errors import InputError
 from common.keys import random_key
 from common.spec import OptimiserSettings
+from diptych.assembly import build_algorithm
+from diptych.cost import images_of
+from diptych.study import load_study
 from diptych.training import client_data
 from federation import ClientData, CloudSettings, Simulation, train_on
+from methods import ps_fedgan
 from tests.digits import dealt, objective, same, simulate, training
 from tests.mutation import mutated
 
@@ -156,3 +161,44 @@ def test_what_the_server_sends_next_is_what_it_has_trained():
     after: list[dict[str, torch.Tensor]] = []
     simulation.run(lambda s: after.append({name: t.clone() for name, t in s.server.tensors.items()}))
     assert same(sent[1], after[1]), "after the prologue, round 1, round 2"
+
+
+SCALES = ["tiny", "digits", "reduced", "reference-psfedgan", "paper"]
+
+
+def _classifier_steps(spec, monkeypatch) -> int:
+    """The steps on PS-FedGAN's classifier in a run: its cloud goes through its passes, with images and losses left
+    out."""
+    taken = []
+
+    def counted(objective, *rest):
+        taken.append(train_on(SimpleNamespace(updates=list, draw=lambda *_: {}), *rest))
+
+    monkeypatch.setattr(ps_fedgan, "train_on", counted)
+    monkeypatch.setattr(ps_fedgan, "images_of", lambda generator, z, labels: torch.zeros(len(labels), 1, 1, 1))
+    own = round(spec.data.server_share / (1 - spec.data.server_share) * images_of(spec.data))
+    small = {**spec.algorithm, "latent": 1, "width": 1}
+    algorithm = build_algorithm(spec.model_copy(update={"algorithm": small}), 10)
+    members = [algorithm.model() for _ in range(spec.data.clients)]
+    work = CloudSettings(0, spec.training.optimiser, spec.training.batch_size)
+    cloud = algorithm.cloud(members, torch.zeros(own, 1, 1, 1), torch.zeros(own, dtype=torch.long), work)
+    for twin in cloud.twins:
+        twin.labels.add(0)
+    cloud.finish(1, {})
+    at_the_start, in_a_round = taken
+    return at_the_start + spec.training.rounds * in_a_round
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_server_alone_takes_as_many_steps_as_ps_fedgans_classifier(scale, monkeypatch):
+    specs = load_study(scale).specs
+    alone = [spec for spec in specs.values() if spec.algorithm["name"] == "server-only"]
+    beside = [(spec, specs.get(spec.run.replace("server-only", "ps-fedgan"))) for spec in alone if spec.seed == 2011]
+    conditions = {(spec.data.dataset, spec.data.server_share): (spec, other) for spec, other in beside if other}
+    assert conditions
+    for spec, other in conditions.values():
+        ours = spec.training.rounds * spec.training.local_steps
+        assert ours == pytest.approx(_classifier_steps(other, monkeypatch), rel=0.01), spec.run
+        assert spec.training.batch_size == other.training.batch_size
+        assert spec.training.optimiser == ps_fedgan.CLASSIFIER
+        assert spec.training.optimiser_state == "persistent", "as that of the classifier is"

@@ -272,7 +272,7 @@ def test_checking_a_scale_asks_algorithms_about_the_settings_of_training(monkeyp
     runs = load_study("tiny").specs.values()
     spec = next(run for run in runs if run.algorithm["name"] == "ps-fedgan")
     wrong = spec.model_copy(update={"training": spec.training.model_copy(update={"optimiser_state": "round"})})
-    study = SimpleNamespace(papers={}, specs={"right": spec, "wrong": wrong})
+    study = SimpleNamespace(papers={}, trained={"right": spec, "wrong": wrong})
     monkeypatch.setattr(diptych.check, "load_study", lambda scale: study)
     with pytest.raises(InputError, match=r"^training\.optimiser_state: must be 'persistent'"):
         diptych.check.check("tiny", "")

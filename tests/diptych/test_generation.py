@@ -76,6 +76,36 @@ def test_every_client_is_shown_by_its_own_model_and_its_own_view(trained):
         assert not set(arrays[f"client/{k}/real/labels"].tolist()) - seen
 
 
+def test_held_out_images_have_the_clients_labels_in_its_proportions_and_others_apart(trained):
+    """A floor of labels that the client lacks would be no floor of its images."""
+    simulation, dealt, spec = trained
+    sampler = Sampler(simulation, dealt, spec.samples)
+    arrays = sampler.samples()
+    for k in (0, 1):
+        mine = torch.bincount(dealt.labels[dealt.clients[k]], minlength=10)
+        alike = torch.bincount(dealt.labels[sampler._tests_like(k)], minlength=10)
+        assert set(arrays[f"client/{k}/held-out/labels"].tolist()) == set(mine.nonzero().ravel().tolist())
+        assert set(arrays[f"client/{k}/held-out-unseen/labels"].tolist()) == set((mine == 0).nonzero().ravel().tolist())
+        times = alike.sum() / mine.sum()
+        assert times > 0.1
+        assert (alike - times * mine).abs().max() <= 1.5, "not a multiple of what the client has"
+        plain, inverted = (arrays[f"client/{k}/held-out-unseen"].mean() for k in (0, 1))
+        assert plain < 100 < 155 < inverted
+
+
+def test_a_longer_runs_snapshot_is_a_shorter_runs_end(tmp_path):
+    """So that Table 1 may be read after 120 rounds of the 300 of Fig. 10."""
+    training = {"batch_size": 16, "buffers": "local", "lr_decay": 0.9}
+    training |= {"server": {"optimiser": "adam", "weighting": "uniform"}}
+    train(_spec(training=training | {"rounds": 2}, snapshots=[1]), tmp_path / "long", "")
+    train(_spec(training=training | {"rounds": 1}), tmp_path / "short", "")
+    long, short = RunFolder(tmp_path / "long"), RunFolder(tmp_path / "short")
+    then, end = long.after(1), {**short.features, **short.samples}
+    assert then.keys() == end.keys()
+    assert all(np.array_equal(then[key], end[key]) for key in end)
+    assert not np.array_equal(long.samples["client/0/generated"], end["client/0/generated"])
+
+
 def test_features_are_those_of_the_shared_and_of_each_clients_own_encoder(trained):
     simulation, dealt, spec = trained
     sampler = Sampler(simulation, dealt, spec.samples)

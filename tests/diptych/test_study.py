@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from common.algorithms import algorithm_modules
-from diptych.assembly import algorithm_class
+from diptych.assembly import algorithm_class, build_algorithm
 from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
 from diptych.study import load_study, merged, names_in, newcomers
@@ -94,7 +94,7 @@ def test_padpafs_settings(paper):
         assert (training.optimiser.lr, training.server.lr) == ((3e-4, 3e-3) if slow else (1e-3, 1e-2))
         assert spec.objective.get("discriminator_steps", 3) == (3 if spec.data.dataset == "mnist" else 5)
     mnist = specs["padpaf/mnist_eight-clients/padpaf/default/2011"]
-    assert (mnist.training.rounds, mnist.training.local_epochs, mnist.training.lr_decay) == (120, 0.5, 0.99)
+    assert (mnist.training.rounds, mnist.training.local_epochs, mnist.training.lr_decay) == (300, 0.5, 0.99)
     assert (mnist.network["width"], mnist.objective["latent"]) == (64, 128)
     assert len(mnist.data.styles) == 8
     conditional = specs["padpaf/mnist_eight-clients/padpaf/conditional/2011"]
@@ -111,8 +111,20 @@ def test_padpafs_settings(paper):
         assert specs[f"padpaf/mnist_eight-clients/{method}/default/2011"].algorithm["mu"] == 1.0
 
 
+@pytest.mark.parametrize("scale", ["tiny", "digits", "reference-feddva", "reduced", "paper"])
+def test_feddvas_reconstruction_has_the_balance_of_28_pixels_at_every_scale(scale):
+    """Of MNIST alone, which scales bring to another size; other images have the size of the paper, and its sum."""
+    runs = [spec for spec in load_study(scale).specs.values() if spec.algorithm["name"] == "feddva"]
+    assert runs
+    for spec in runs:
+        mnist = spec.labels["dataset"] == "mnist"
+        assert spec.algorithm.get("reconstruction_pixels") == (28 * 28 if mnist else None)
+        assert mnist or spec.data.image_size == {"cifar10": 32, "celeba": 64}[spec.labels["dataset"]]
+
+
 def test_feddvas_settings(paper):
     """App. F, G, H, and the code where the paper is silent."""
+    on_its_encoders = ("on-feddva", "tuned-feddva", "dual-encoder")
     specs = {name: spec for name, spec in paper.specs.items() if name.startswith("feddva/") and name.endswith("/2011")}
     for spec in specs.values():
         training = spec.training
@@ -120,11 +132,11 @@ def test_feddvas_settings(paper):
         assert (training.optimiser.name, training.optimiser.lr) == ("adam", 1e-3)
         assert (training.buffers, training.server.weighting, training.participation) == ("local", "size", 1.0)
         own = spec.network["name"] == "dual-encoder"
-        assert own == (spec.labels["method"] == "feddva" or spec.labels["variant"] == "on-feddva")
+        assert own == (spec.labels["method"] == "feddva" or spec.labels["variant"] in on_its_encoders)
         if spec.labels["method"] == "feddva" and spec.labels["variant"] not in ("released", "no-threshold"):
             assert (spec.algorithm["alpha"], spec.algorithm["beta"], spec.algorithm["xi"]) == (1.0, 0.75, 8.0)
             classifies = spec.algorithm.get("classify", 1.0) > 0
-            assert spec.network["latent"] == (8 if classifies else 4)
+            assert spec.network["latent"] == (8 if classifies or spec.labels["variant"] == "pretraining" else 4)
     assert specs["feddva/mnist_client-marks/feddva/no-threshold/2011"].algorithm["xi"] == 0
     released = specs["feddva/mnist_client-marks/feddva/released/2011"].algorithm
     assert (released["reading"], released["xi"], released["focal"], released["beta"]) == ("released", 0.5, 5.0, 1.0)
@@ -136,6 +148,16 @@ def test_feddvas_settings(paper):
             assert set(skewed.styles.values()) == {dataset}
     assert specs["feddva/mnist_label-skew/fedavg-ft/default/2011"].algorithm["fine_tuning_epochs"] == 5
     assert specs["feddva/mnist_label-skew/ditto/default/2011"].algorithm["mu"] == 1.0
+    for variant, setting in (("labels-tenfold", {"classify": 10.0}), ("labels-on-means", {"classify_on": "means"})):
+        varied = specs[f"feddva/mnist_client-marks/feddva/{variant}/2011"].algorithm
+        assert varied == specs["feddva/mnist_client-marks/feddva/default/2011"].algorithm | setting
+    for condition in ("mnist_client-marks", "mnist_label-skew", "cifar10_label-skew"):
+        for method in ("fedavg", "ditto"):
+            tuned = specs[f"feddva/{condition}/{method}/tuned-feddva/2011"]
+            assert not tuned.objective.get("frozen")
+            before = specs[tuned.start]
+            assert (before.network, before.algorithm["classify"]) == (tuned.network, 0.0)
+            assert before.labels["variant"] == "pretraining"
     head = specs["feddva/mnist_client-marks/ditto/on-feddva/2011"]
     assert head.objective["frozen"]
     assert head.start == "feddva/mnist_client-marks/feddva/reconstruction/2011"
@@ -143,6 +165,26 @@ def test_feddvas_settings(paper):
     faces = specs["feddva/celeba_hairstyles/feddva/reconstruction/2011"]
     assert (faces.data.at_most, faces.data.image_size, faces.network["width"]) == (5000, 64, 32)
     assert [names[0] for names in faces.data.attributes.values()] == ["Bald", "Wearing_Hat", "Blond_Hair", "Black_Hair"]
+
+
+@pytest.mark.parametrize("scale", ["tiny", "digits", "reduced", "reference-psfedgan", "paper"])
+def test_means_of_single_steps_differ_from_fedadams_by_the_servers_adam_alone(scale):
+    specs = load_study(scale).specs
+    mean, adam = (specs[f"psfedgan/mnist_split-1/fedavg/{name}-every-step/2011"] for name in ("mean", "fedadam"))
+    assert (mean.training.server.optimiser, adam.training.server.optimiser) == ("mean", "adam")
+    server = {"server": mean.training.server}
+    same = adam.model_copy(update={"training": adam.training.model_copy(update=server)})
+    assert same.digest == mean.digest
+
+
+def test_apfls_own_features_are_measured_by_both_readings():
+    """Where Table 1 is measured on real digits."""
+    specs = load_study("reference").specs
+    for ssl in ("simclr", "simsiam"):
+        run = f"fedstyle/digit_1_iid_{ssl}/apfl"
+        local, mixture = (build_algorithm(specs[f"{run}/{name}/2011"], 10) for name in ("default", "mixture"))
+        assert (local.features, mixture.features) == ("local", "mixture")
+        assert (local.reading, mixture.reading) == ("fedstyle", "fedstyle")
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -21,6 +21,7 @@ from diptych import study
 from diptych.assembly import algorithm_class
 from diptych.cli import _parser
 from diptych.study import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
+from diptych.tuning import Grid, Tuning
 from diptych.workflow import SETTINGS, Workflow
 from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
@@ -138,7 +139,18 @@ def _check_snakemake(arguments: list[str]) -> None:
     assert asked.workflow_profile in (None, "none") or (ROOT / asked.workflow_profile).is_dir(), arguments
     flow = Workflow({"scale": scale} if scale != "mine" else {})
     short = {name.replace("-", "_") for name in flow.figure_names()}
-    known = {"tables", "figures", "claims", "all", *short, *flow.tables(), *flow.figures(), *flow.claims()}
+    known = {
+        "tables",
+        "figures",
+        "claims",
+        "all",
+        *short,
+        *flow.tables(),
+        *flow.figures(),
+        *flow.claims(),
+        "tune",
+        *flow.searches(),
+    }
     assert set(asked.targets) <= known, arguments
 
 
@@ -169,7 +181,7 @@ def test_every_setting_is_documented():
     told = set(re.findall(r"`([\w-]+)`", (ROOT / "docs" / "settings.md").read_text()))
     algorithms = {name: algorithm_class(name) for name in algorithm_modules()}
     specification = (Spec, DataSettings, TrainingSettings, OptimiserSettings, ServerSettings, AugmentationSettings)
-    configuration = (Paper, Scale, Rule, Experiment, Layout, Figure, JudgeSettings, SampleSettings)
+    configuration = (Paper, Scale, Rule, Experiment, Layout, Figure, JudgeSettings, SampleSettings, Tuning, Grid)
     known = set().union(*map(_fields, (*specification, *configuration, *OBJECTIVES.values(), *algorithms.values())))
     known |= {*algorithms, *OBJECTIVES, *ENCODERS, *PARTITIONS, *EVALUATIONS, *SETTINGS}
     for function in (*ENCODERS.values(), *PARTITIONS.values(), *EVALUATIONS.values(), *VIEWS.values()):

@@ -10,6 +10,7 @@ from common.run_folder import RunFolder
 from evaluation import dual
 from evaluation.curves import curves
 from evaluation.dual import divergences, dual_probe, swaps
+from evaluation.dual_clusters import code_clusters
 from evaluation.extracts import code_map
 from tests.evaluation.test_frechet import SPEC
 from tests.mutation import mutated
@@ -82,6 +83,30 @@ def test_small_codes_are_as_good_as_large_ones(tmp_path):
     assert found["accuracy", "probe=linear;features=z;target=label", ""] > 0.98
 
 
+def _with_own(shared: dict[str, np.ndarray], own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Codes of the same images by shared encoders, and by each client's own."""
+    kept = ("/z", "/c", "/z-log-variance", "/c-log-variance")
+    return shared | {f"own/{key}": rows for key, rows in own.items() if key.endswith(kept)}
+
+
+def test_codes_of_either_kind_of_encoder_are_probed(tmp_path):
+    """Only by own encoders c says something of the client; the numbers of the shared ones do not depend on theirs."""
+    shared = _codes("label", "nothing")
+    (tmp_path / "both").mkdir()
+    (tmp_path / "shared").mkdir()
+    both = _run(tmp_path / "both", _with_own(shared, _codes("label", "client")))
+    records = list(dual_probe(both, epochs=20, batch_size=32))
+    found = {(r["role"], r["metric"], r["setting"], r.get("control", "")): r["value"] for r in records}
+    c = "probe=linear;features=c;target=client"
+    assert found["own-encoder", "accuracy", c, ""] > 0.98
+    assert found["own-encoder", "accuracy", f"{c};xi=8d", ""] > 0.98
+    assert abs(found["shared-encoder", "accuracy", c, ""] - 1 / CLIENTS) < 0.15
+    assert found["own-encoder", "disentanglement", "", ""] > found["shared-encoder", "disentanglement", "", ""] + 0.3
+    alone = list(dual_probe(_run(tmp_path / "shared", shared), epochs=20, batch_size=32))
+    assert alone == [record for record in records if record["role"] != "own-encoder"]
+    assert {r["role"] for r in alone if r.get("control") in ("untrained", "pixels")} == {""}
+
+
 @pytest.mark.parametrize(("xi", "name"), [("8.0", "xi=8d"), ("0", "xi=0")])
 def test_the_threshold_is_named(xi, name, tmp_path):
     run = _run(tmp_path, _codes("label", "client"), algorithm=f"{{name: feddva, xi: {xi}}}")
@@ -131,6 +156,16 @@ def test_divergences(tmp_path):
 def test_wrong_divergences_are_caught(right, wrong, tmp_path):
     with mutated("evaluation.dual", "_divergences", right, wrong), pytest.raises(AssertionError):
         check_divergences(divergences, tmp_path)
+
+
+def test_divergences_are_of_either_kind_of_encoder(tmp_path):
+    arrays = _with_own(_constant([0.0, 3.0, -1.0], math.log(0.5)), _constant([5.0, 5.0, 5.0], 0.0))
+    found = {
+        (r.get("role", ""), r["metric"]): r["value"] for r in divergences(_run(tmp_path, arrays)) if not r.get("client")
+    }
+    assert found["own-encoder", "kl_c"] == pytest.approx(25)
+    assert found["shared-encoder", "kl_c"] < 6
+    assert found["", "clients"] == CLIENTS
 
 
 def test_the_sampled_divergence_is_below_its_bound(tmp_path):
@@ -203,6 +238,15 @@ def test_faces_have_hairstyles_instead_of_labels(judge, tmp_path):
     assert not [metric for metric, _, _ in found if metric in ("label_agreement", "mark_agreement")]
 
 
+def test_images_from_codes_of_either_kind_of_encoder_are_judged(judge, tmp_path):
+    own = {f"own/{key}": images for key, images in _swapped("c").items() if "reconstructed" in key or "swap/" in key}
+    records = list(swaps(_run(tmp_path, samples=_swapped("decoder") | own)))
+    found = {(r["role"], r["metric"], r["setting"]): r["value"] for r in records}
+    assert found["shared-encoder", "mark_agreement", "swap=c"] == 1
+    assert found["own-encoder", "mark_agreement", "swap=c"] == 0
+    assert found["own-encoder", "reconstruction_error", ""] == 0
+
+
 def test_a_run_without_codes_is_not_measured(tmp_path):
     run = _run(tmp_path)
     for evaluation in (dual_probe, divergences, swaps, curves):
@@ -214,9 +258,17 @@ def test_the_map_has_both_codes_and_says_how_clustered_they_are(tmp_path):
     samples = {f"client/{k}/style": np.array("a") for k in range(CLIENTS)}
     rows = code_map(_run(tmp_path, _codes("nothing", "client"), samples), samples=90)
     assert len(rows) == 180
-    score = {row["code"]: row["silhouette"] for row in rows}
-    assert score["c"] > 0.8
-    assert abs(score["z"]) < 0.1
+    score = {(row["encoder"], row["code"]): row["silhouette"] for row in rows}
+    assert score["shared-encoder", "c"] > 0.8
+    assert abs(score["shared-encoder", "z"]) < 0.1
+
+
+def test_the_map_has_codes_of_either_kind_of_encoder(tmp_path):
+    samples = {f"client/{k}/style": np.array("a") for k in range(CLIENTS)}
+    run = _run(tmp_path, _with_own(_codes("nothing", "nothing"), _codes("nothing", "client")), samples)
+    rows, scores = code_map(run, samples=90), list(code_clusters(run, samples=90))
+    shown = {(row["encoder"], f"features={row['code']};label=client"): row["silhouette"] for row in rows}
+    assert shown == {(r["role"], r["setting"]): r["value"] for r in scores if not r["control"]}, "as in the records"
 
 
 # ---- curves

@@ -145,3 +145,30 @@ def test_losses_by_round_and_their_slope(tmp_path):
     assert found["generator_loss_slope", "user", "last_quarter"] == pytest.approx(1.0), "two rounds"
     assert ("generator_loss", "attacker-missed-round", "round=1") not in found
     assert found["generator_loss", "attacker-missed-round", "round=2"] == 5
+
+
+def test_the_best_of_rounds_is_recorded_beside_the_last(judge, tmp_path):
+    """Of each number by itself, over snapshots and the last round; of whom snapshots leave out there is none."""
+    labels = np.array([3, 4])
+    right, half, wrong = (np.stack([_image(k) for k in of]) for of in ([3, 4], [3, 3], [9, 9]))
+    cloud, a1 = {1: half, 2: right, 3: wrong}, {1: wrong, 2: half, 3: wrong}
+    made = {n: {"made/0/labels": labels, "made/0/cloud": cloud[n], "made/0/a1;r=0.9": a1[n]} for n in cloud}
+    run = _run(tmp_path, made[3] | {"made/0/user": wrong, "made/0/fresh": right})
+    for round in (1, 2):
+        run.write_arrays(f"after-{round}.npz", made[round])
+    rows = [r for r in attacks(run) if r["metric"] == "accuracy" and r.get("client")]
+    found = {(r.get("protocol", ""), r["role"], r["setting"]): r["value"] for r in rows}
+    assert (found["", "cloud", ""], found["", "attacker-a1", "r=0.9"], found["", "attacker-fresh", ""]) == (0, 0, 1)
+    best = {key[1:]: value for key, value in found.items() if key[0] == "rounds=best"}
+    assert best == {("cloud", ""): 1, ("attacker-a1", "r=0.9"): 0.5, ("cloud", "r=0.9"): 1}
+    assert found["", "cloud", "r=0.9"] == 0
+
+
+def test_the_last_round_may_be_the_best_and_without_snapshots_there_is_none(judge, tmp_path):
+    labels = np.array([3, 4])
+    right, wrong = (np.stack([_image(k) for k in of]) for of in ([3, 4], [9, 9]))
+    run = _run(tmp_path, {"made/0/labels": labels, "made/0/cloud": right, "made/0/user": right})
+    assert {r.get("protocol", "") for r in attacks(run)} == {""}
+    run.write_arrays("after-1.npz", {"made/0/labels": labels, "made/0/cloud": wrong})
+    best = [r["value"] for r in attacks(run) if r["metric"] == "accuracy" and r.get("protocol") == "rounds=best"]
+    assert best == [1, 1], "of the user, and in the mean"

@@ -170,8 +170,31 @@ def test_the_controls_stand_in_their_order(tmp_path):
     assert mean["copy"] == pytest.approx(0, abs=1e-6)
     assert mean["copy"] < mean["floor"] < mean["other-client"]
     assert mean["floor"] < mean["noise"]
+    for control in ("brighter", "noisy", "shifted"):
+        assert mean["floor"] < mean[control], "held-out images in which something was changed"
     names = {r["metric"] for r in records if r["control"] == "floor"}
     assert names == {f"fid:domain-classifier-{load(run.judge).sha256[:8]}:60-floor:60-train"}
+
+
+def test_a_long_run_is_measured_after_the_round_that_the_table_is_of(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def arrays(level: float) -> dict[str, np.ndarray]:
+        real, made = (rng.normal(at, 12, (60, 3, 8, 8)).clip(0, 255).astype(np.uint8) for at in (60, level))
+        return {"client/0/real": real, "client/0/generated": made, "client/0/style": np.array("a")}
+
+    run = RunFolder(tmp_path, _judge(tmp_path))
+    run.write_arrays("samples.npz", arrays(60))
+    run.write_arrays("after-1.npz", arrays(200))
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("{rounds: 1}", "{rounds: 2}") + "snapshots: [1]\n")
+    run.write_provenance({"status": "ok"})
+
+    def distance(after: int | None) -> float:
+        records = frechet.fid(run, extractors=["domain-classifier"], after=after)
+        return next(r["value"] for r in records if not r["setting"] and not r["control"])
+
+    assert distance(1) > 10 * distance(None)
+    assert distance(7) == distance(None), "a run without that snapshot"
 
 
 SPEC = """

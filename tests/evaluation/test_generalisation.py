@@ -68,11 +68,14 @@ def check_curves(measure, folder) -> None:
 
 def test_what_is_unseen_is_no_part_of_clients_curves(tmp_path):
     check_curves(curves, tmp_path / "run")
+
+
+def test_curves_that_count_the_unseen_are_caught(tmp_path):
     with (
         mutated("evaluation.curves", "curves", 'row.get("style")', "False") as mutant,
         pytest.raises(AssertionError),
     ):
-        check_curves(mutant, tmp_path / "again")
+        check_curves(mutant, tmp_path / "run")
 
 
 def test_a_table_without_styles_has_none_that_are_unseen(tmp_path):

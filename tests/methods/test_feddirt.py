@@ -189,6 +189,9 @@ def check_no_gradient_reaches_what_was_translated(**settings) -> None:
 
 def test_no_gradient_reaches_what_was_translated():
     check_no_gradient_reaches_what_was_translated()
+
+
+def test_a_gradient_that_reaches_what_was_translated_is_caught():
     with (
         mutated(
             "federation.simulation",

@@ -3,6 +3,7 @@
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -166,6 +167,43 @@ def test_the_loss():
 def test_a_wrong_loss_is_caught(right, wrong):
     with mutated("methods.feddva", "FedDVA", right, wrong) as mutant, pytest.raises(AssertionError):
         check_the_loss(mutant)
+
+
+def check_the_pixels(kind) -> None:
+    """25 pixels that count as 784 weigh 784 / 25 times as much; 25 that count as 25 are the same to the bit."""
+    model, batch = _case()
+    plain = kind(objective=_objective()).reconstruction(model.decoded, batch["x"])
+    for focal in (0.0, 5.0):
+        as_many = [
+            kind(objective=_objective(), focal=focal, reconstruction_pixels=n).reconstruction(model.decoded, batch["x"])
+            for n in (25, 784)
+        ]
+        torch.testing.assert_close(as_many[1], as_many[0] * 784 / 25)
+        assert torch.equal(as_many[0], plain) == (not focal)
+
+
+def test_the_balance_of_another_size_can_be_kept():
+    check_the_pixels(FedDVA)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("-share * log_p", "-log_p"), ("log_p[0, 0].numel()) /", "log_p[0].numel()) /")]
+)
+def test_a_wrong_balance_is_caught(right, wrong):
+    with mutated("methods.feddva", "FedDVA", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_the_pixels(mutant)
+
+
+@pytest.mark.parametrize("classify_on", ["samples", "means"])
+def test_the_head_is_told_samples_or_means_and_the_decoder_samples(classify_on):
+    model, batch = _case()
+    told = []
+    model.head = lambda h: told.append(h) or model.logits
+    _feddva(classify_on=classify_on).loss(model, batch)
+    _, decoded = model.asked
+    expected = decoded if classify_on == "samples" else (model.given["z"][0], model.given["c"][0])
+    assert torch.equal(told[0], torch.cat(expected, dim=1))
+    assert not torch.equal(decoded[0], model.given["z"][0])
 
 
 def test_codes_are_drawn_from_the_posteriors_and_z_is_given_to_the_second_encoder():
@@ -335,6 +373,23 @@ def test_a_head_is_trained_on_encoders_that_stay(kind):
             assert not torch.equal(part.head[0].weight, trained["head.0.weight"])
 
 
+@pytest.mark.parametrize("kind", [FedAvg, Ditto])
+def test_encoders_that_were_trained_without_labels_are_tuned_along_with_a_head(kind):
+    """Sec. V-B: both begin where FedDVA has ended, and both move."""
+    trained = _run(_feddva(classify=0.0), rounds=1).server.tensors
+    start = {name: tensor.unsqueeze(0) for name, tensor in trained.items()}
+    settings = training(rounds=1, buffers="local", optimiser=ADAM)
+    simulation = Simulation(kind(objective=_objective()), data(), settings, 7, start=start)
+    models = simulation.population.members
+    for model in models:
+        assert same(dict(simulation.algorithm.personal(model).encoder.named_parameters()), trained, other="encoder.")
+    simulation.run()
+    for model in models:
+        for part in (simulation.algorithm.general(model), simulation.algorithm.personal(model)):
+            for name in ("encoder.general.backbone.0.weight", "encoder.personal.embed_z.weight", "head.0.weight"):
+                assert not torch.equal(part.get_parameter(name), trained[name]), name
+
+
 def test_a_start_that_does_not_fit_is_refused():
     with pytest.raises(
         InputError, match=r"start: that run has tensors that this one has not in this shape: encoder\.w"
@@ -387,6 +442,34 @@ def test_codes_and_swaps_are_of_the_right_images_and_decoders():
     torch.testing.assert_close(got, swapped, atol=1 / 255, rtol=0)
     assert samples["manifold/0"].shape == (8, 8, 3, 8, 8)
     assert all(torch.equal(rows, before[name]) for name, rows in simulation.population.storage.items())
+
+
+def test_codes_are_of_the_shared_encoders_and_of_each_clients_own():
+    """A client's images by its own model and everybody's by everybody's, before and after the server averages."""
+    simulation, split = _run(_feddva(), rounds=1), dealt()
+    codes = Codes(simulation, split, SampleSettings(images=18, probed=30))
+    features, samples = codes.features(), codes.samples()
+    x = torch.from_numpy(features["codes/test/pixels"]).float().div(255).unflatten(1, (3, 8, 8))
+    owner = features["codes/test/client"]
+    for place, kind in (("", simulation.synchronised), ("own/", simulation.own)):
+        models = [kind(k).eval() for k in range(3)]
+        with torch.no_grad():
+            z = torch.stack([m.encoder.z(x)[0] for m in models], dim=1)
+            c = torch.stack([m.encoder.c(x, m.encoder.z(x)[0])[0] for m in models], dim=1)
+            spread = torch.stack([m.encoder.c(x, m.encoder.z(x)[0])[1] for m in models], dim=1)
+            real = torch.from_numpy(samples["client/2/real"]).float() / 255
+            z_2, _ = models[2].encoder.z(real)
+            again = (models[2].decoder(z_2, models[2].encoder.c(real, z_2)[0]) + 1) / 2
+        for key, everyones in (("z", z), ("c", c)):
+            torch.testing.assert_close(torch.from_numpy(features[f"{place}crossed/{key}"]), everyones)
+            own = everyones[range(len(owner)), owner]
+            torch.testing.assert_close(torch.from_numpy(features[f"{place}codes/test/{key}"]), own)
+        own = spread[range(len(owner)), owner]
+        torch.testing.assert_close(torch.from_numpy(features[f"{place}codes/test/c-log-variance"]), own)
+        got = torch.from_numpy(samples[f"{place}client/2/reconstructed"]).float() / 255
+        torch.testing.assert_close(got, again, atol=1 / 255, rtol=0)
+    assert not np.allclose(features["codes/test/c"], features["own/codes/test/c"])
+    assert (samples["swap/0/1/z"] != samples["own/swap/0/1/z"]).any()
 
 
 def test_a_manifold_follows_the_direction_in_which_codes_vary_most():
@@ -446,7 +529,22 @@ def test_a_step_that_could_move_nothing_is_still_an_error():
         gradients((2 * x).sum(), [y])
 
 
-@pytest.mark.parametrize("settings", [{"xi": -1.0}, {"alpha": -0.1}, {"reading": "code"}, {"head": "none"}])
+def test_means_of_posteriors_that_are_not_there_are_refused():
+    with pytest.raises(InputError, match=r"algorithm\.classify_on: must be 'samples' with reading 'released'.*'means'"):
+        _feddva(classify_on="means", reading="released").model()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"xi": -1.0},
+        {"alpha": -0.1},
+        {"reading": "code"},
+        {"head": "none"},
+        {"classify_on": "z"},
+        {"reconstruction_pixels": 0},
+    ],
+)
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         _feddva(**settings)

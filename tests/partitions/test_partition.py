@@ -12,7 +12,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.spec import DataSettings
 from partitions import Partition, partition
-from partitions.deal import _largest_remainder, by_class, dirichlet, iid, shards
+from partitions.deal import by_class, dirichlet, iid, largest_remainder, shards
 from partitions.partition import fitted, resampled, stratified
 from tests.mutation import mutated
 
@@ -94,7 +94,7 @@ def test_a_small_beta_concentrates_and_a_large_one_evens_out():
 @given(st.lists(st.floats(0.01, 1), min_size=1, max_size=6), st.integers(0, 50))
 def test_largest_remainder_is_the_closest_whole_split(weights, total):
     shares = np.array(weights) / sum(weights)
-    counts = _largest_remainder(shares, total)
+    counts = largest_remainder(shares, total)
     assert counts.sum() == total
     assert np.abs(counts - shares * total).max() < 1
     left, up = counts < shares * total - 1e-9, counts > shares * total + 1e-9

@@ -102,3 +102,21 @@ def test_the_page(tmp_path):
     for outcome, n in table["verdict"].value_counts().items():
         assert f"## {str(outcome).capitalize()} ({n} of 22)" in page
     assert max(map(len, page.splitlines())) < 1000
+
+
+def test_a_claim_is_asked_once_with_each_set_of_columns():
+    """c is clustered by each client's own encoders, and not by the shared ones."""
+    found_by = {"shared-encoder": {"c": 0.3, "z": 0.3}, "own-encoder": {"c": 0.9, "z": 0.3}}
+    place = {"paper": "feddva", "method": "feddva", "variant": "reconstruction", "dataset": "mnist"}
+    rows = [
+        place
+        | {"split": "client-marks", "role": role, "metric": "accuracy", "value": value}
+        | {"setting": f"probe=linear;features={code};target=client"}
+        for role, codes in found_by.items()
+        for code, value in codes.items()
+    ]
+    config = load_study("paper").papers["feddva"]
+    found = findings("feddva", _records(rows), config.claims, config.aliases)
+    asked = [(f.statement.rpartition(" [")[2], f.verdict) for f in found if f.claim == "feddva-06"]
+    assert asked == [("shared-encoder]", "contradicted"), ("own-encoder]", "supported")]
+    assert [f.claim for f in found].count("feddva-01") == 1

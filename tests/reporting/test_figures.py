@@ -14,7 +14,7 @@ from common.errors import InputError
 from common.records import COLUMNS
 from reporting import figures
 from reporting.figures import FIGURES, FORMATS, write_figure
-from reporting.mosaics import mosaic
+from reporting.mosaics import by_method, mosaic
 
 FEDINB = yaml.safe_load((ROOT / "config" / "papers" / "fedinb.yaml").read_text())
 FEDDVA = yaml.safe_load((ROOT / "config" / "papers" / "feddva.yaml").read_text())
@@ -103,8 +103,9 @@ def _images(clients: int = 9) -> dict[str, np.ndarray]:
 
 def _codes() -> pd.DataFrame:
     g = np.random.default_rng(0)
-    rows = [(code, 0.3, k, f"style {k}", *g.normal(size=2)) for code in "zc" for k in range(3) for _ in range(5)]
-    return pd.DataFrame(rows, columns=["code", "silhouette", "client", "style", "x", "y"]).astype(str)
+    both = [(encoder, code) for encoder in ("shared-encoder", "own-encoder") for code in "zc"]
+    rows = [(*of, 0.3, k, f"style {k}", *g.normal(size=2)) for of in both for k in range(3) for _ in range(5)]
+    return pd.DataFrame(rows, columns=["encoder", "code", "silhouette", "client", "style", "x", "y"]).astype(str)
 
 
 def _rounds() -> pd.DataFrame:
@@ -369,3 +370,18 @@ def test_translations_stand_below_their_originals():
     assert picture.shape == (4 * 5, 10 * 5, 3)
     assert [int(picture[5 * row, 0, 0]) for row in range(4)] == [50, 50, 200, 200]
     plt.close(figure)
+
+
+def test_methods_are_compared_after_the_same_round():
+    """PaDPaF's run goes on to 300, the others' end after 120."""
+    grids = {level: np.full((2, 3, 3, 8, 8), level, dtype=np.uint8) for level in (10, 120, 200)}
+    at = {"padpaf/default": 10, "padpaf/default/after-120": 120, "ditto/default": 200}
+    arrays = {f"{prefix}/grid/0/both": grids[level] for prefix, level in at.items()}
+    arrays |= {f"{prefix}/client/0/style": np.array("a") for prefix in at}
+    arrays |= {f"{prefix}/client/0/real": np.zeros((20, 3, 8, 8), dtype=np.uint8) for prefix in at}
+    drawn = by_method(["padpaf/default", "ditto/default", "fedavg/default"], 120)(arrays)
+    shown = {axis.get_title(): int(axis.get_images()[0].get_array()[0, 0, 0]) for axis in drawn.axes}
+    plt.close(drawn)
+    assert shown["padpaf"] == 120
+    assert shown["ditto"] == 200
+    assert len(shown) == 3, "one method was not run"

@@ -88,19 +88,50 @@ def test_the_claims_on_probes_and_transfers_find_their_numbers():
         )
         for protocol in ("published", "sound")
     ]  # fmt: skip
-    for variant, value in (("", 0.4), ("conditional", 0.95)):
-        rows.append(
-            _record(
-                method="padpaf",
-                metric="label_agreement",
-                variant=variant,
-                split="eight-clients",
-                style="all",
-                value=value,
-            )
-        )
+    rows += _agreements("", {"": 0.4, "conditional": 0.95})
     verdicts = _claims(_records(rows))
-    assert {verdicts[f"padpaf-{n}"] for n in ("01", "02", "08", "09", "16", "17")} == {"supported"}
+    assert {verdicts[f"padpaf-{n}"] for n in ("01", "02", "08", "09", "16")} == {"supported"}
+    assert verdicts["padpaf-17"] == "not measured", "which is about test images"
+
+
+def _agreements(setting: str, of_variant: dict[str, float]) -> list[dict]:
+    columns = {"method": "padpaf", "metric": "label_agreement", "split": "eight-clients", "style": "all"}
+    return [_record(variant=v, setting=setting, value=value, **columns) for v, value in of_variant.items()]
+
+
+def test_what_befalls_test_images_decides_the_claim_about_them():
+    """padpaf-17: generated images may say the opposite."""
+    rows = _agreements("images=test", {"": 0.3, "conditional": 0.2}) + _agreements("", {"": 0.4, "conditional": 0.95})
+    assert _claims(_records(rows))["padpaf-17"] == "contradicted"
+
+
+def test_runs_that_are_too_short_to_decide_a_claim_do_not():
+    records = _records(_agreements("", {"": 0.4, "conditional": 0.2}))
+    for scale, verdict in (("reference-padpaf", "undecided"), ("paper", "contradicted")):
+        config = load_study(scale).papers["padpaf"]
+        found = {f.claim: f for f in findings("padpaf", records, config.claims, config.aliases, config.undecided)}
+        assert found["padpaf-16"].verdict == verdict
+        assert "conditional 0.200" in found["padpaf-16"].detail
+        assert found["padpaf-13"].verdict == "not measured"
+    undecided = load_study("digits").papers["padpaf"].undecided
+    assert undecided.keys() == {"padpaf-13", "padpaf-15", "padpaf-16", "padpaf-17"}
+
+
+def test_figures_are_of_300_rounds_and_the_table_of_120_of_them():
+    """App. C.2, and Fig. 7."""
+    study = load_study("paper")
+    runs = {
+        run: spec for run, spec in study.specs.items() if run.startswith("padpaf/mnist_eight") and spec.seed == 2011
+    }
+    rounds = {run.split("/", 2)[2]: spec.training.rounds for run, spec in runs.items()}
+    long = {"padpaf/default/2011", "padpaf/conditional/2011", "padpaf/conditional-own-labels/2011"}
+    assert {run for run, n in rounds.items() if n == 300} == long
+    assert {n for run, n in rounds.items() if run not in long | {"padpaf/vae/2011"}} == {120}
+    table = study.papers["padpaf"].evaluation["fid"]["after"]
+    assert table == 120
+    assert all(table in spec.snapshots for spec in runs.values() if spec.training.rounds == 300)
+    own = runs["padpaf/mnist_eight-clients/padpaf/conditional-own-labels/2011"]
+    assert (own.algorithm["fake_labels"], own.data.classes_per_client) == ("own", 0.5)
 
 
 def test_numbers_of_the_text_stand_in_the_tables_of_what_they_are_about():

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -89,6 +90,17 @@ def _cells(table: str, records: pd.DataFrame) -> pd.DataFrame:
 
 def _layout(table: str) -> Layout:
     return Layout(paper="fedstyle", table=table, **load_study("paper").papers["fedstyle"].tables[table].model_dump())
+
+
+def test_a_note_stands_under_the_table():
+    """What Table 1 has to say of Ditto and APFL: below all blocks, and in the caption of the LaTeX."""
+    cells, layout = _cells("table1", _as_if_measured("table1")), _layout("table1")
+    assert "FedAvg's model by construction" in layout.note
+    assert markdown(layout, cells, "about").partition("## Note\n")[2].strip().startswith(layout.note)
+    assert layout.note in latex(layout, cells, "about")
+    without = markdown(replace(layout, note=""), cells, "about")
+    assert "## Note\n" not in without
+    assert without == markdown(layout, cells, "about").replace(f"\n## Note\n\n{layout.note}\n", "")
 
 
 def test_averages_by_hand():

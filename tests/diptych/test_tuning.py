@@ -1,0 +1,350 @@
+"""Searches: the same for every method, decided by validation images alone, and used by every run once adopted."""
+
+import csv
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from common.errors import InputError
+from common.spec import OptimiserSettings, read_spec
+from diptych import study as studies
+from diptych.cli import main
+from diptych.search import COLUMNS, compare
+from diptych.study import Study, load_study, merged, names_in, read_paper
+from diptych.training import train
+from diptych.tuning import Trial
+from partitions import partition
+
+SEARCHES = [(s, paper) for s in names_in("scales") for paper, config in load_study(s).papers.items() if config.tuning]
+ADOPTED = sorted((studies.CONFIG / "tuned").glob("*/*.csv"))
+
+
+def _trials(scale: str, paper: str) -> list[Trial]:
+    return [trial for trial in load_study(scale).trials.values() if trial.spec.labels["paper"] == paper]
+
+
+def _spoilt(overlay: dict) -> Study:
+    """`tiny` with this laid over its search."""
+    scale = load_study("tiny").scale
+    changed = merged(merged({"defaults": scale.defaults}, scale.papers["psfedgan"]), {"tuning": overlay})
+    return Study("tiny", scale, {"psfedgan": read_paper("psfedgan", changed)})
+
+
+LARGER = "reference-psfedgan"
+FEDAVG = {"methods": ["fedavg"], "points": ["sgd-0.1", "adam-0.001"]}
+
+
+# ---- what is tried
+
+
+@pytest.mark.parametrize(("scale", "paper"), SEARCHES)
+def test_every_method_has_as_many_trials_and_the_same_budget(scale, paper):
+    trials = _trials(scale, paper)
+    tuning = load_study(scale).papers[paper].tuning
+    frame = pd.DataFrame(
+        {
+            "method": trial.method,
+            "point": trial.point,
+            "passes": trial.spec.training.rounds * trial.spec.training.local_epochs,
+            "rest": json.dumps(_without(trial.spec.model_dump(mode="json"), trial.overlay), sort_keys=True),
+            "data": trial.spec.data.model_dump_json(),
+            "seed": trial.spec.seed,
+        }
+        for trial in trials
+    )
+    of_method = frame.groupby("method")
+    assert len(set(of_method["point"].nunique())) == 1
+    assert set(of_method["rest"].nunique()) == {1}, "nothing but what the point says is different"
+    assert len(set(frame["data"])) == 1, "the same images, held out alike"
+    server = frame["method"] == "server-only"  # which has a hundredth of the images
+    assert len(set(frame.loc[~server, "passes"])) == 1
+    assert set(frame["seed"]) == {tuning.seed}
+
+
+def _without(spec: dict, overlay: dict) -> dict:
+    """A specification without its name and the keys of an overlay, or, where a name changes, all beside it."""
+    left = {key: value for key, value in spec.items() if key != "run"}
+    for key, value in overlay.items():
+        left[key] = _without(left[key], value) if isinstance(value, dict) and "name" not in value else None
+    return left
+
+
+@pytest.mark.parametrize(("scale", "paper"), SEARCHES)
+def test_a_search_sees_validation_images_and_another_seed(scale, paper):
+    study = load_study(scale)
+    assert study.papers[paper].tuning.seed not in study.scale.seeds
+    for trial in _trials(scale, paper):
+        assert trial.spec.data.validation_share == study.papers[paper].tuning.validation_share > 0
+        assert trial.spec.score_every
+    assert not any(spec.data.validation_share for spec in study.specs.values()), "tables are of test images"
+    assert not study.specs.keys() & study.trials.keys()
+
+
+def test_what_a_paper_states_is_not_searched_for():
+    """FedStyle, PaDPaF, FedINB, and FedDVA's Adam of 0.001."""
+    for scale, paper in SEARCHES:
+        assert paper in {"psfedgan", "feddva"}
+        for trial in _trials(scale, paper):
+            assert paper != "feddva" or "training" not in trial.overlay
+
+
+# ---- what is chosen
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """The folders of the trials of `tiny`."""
+    runs = tmp_path_factory.mktemp("runs")
+    for trial in _trials("tiny", "psfedgan"):
+        train(trial.spec, runs / trial.spec.run, "")
+    return runs
+
+
+def _tuned(runs: Path, out: Path) -> pd.DataFrame:
+    assert main(["tune", "psfedgan", "--scale", "tiny", "--runs", str(runs), "--out", str(out)]) == 0
+    return pd.read_csv(out, keep_default_na=False)
+
+
+def _with_scores(made: Path, folder: Path, trials: list[Trial], scores: Sequence[float | None]) -> Path:
+    """The same folders with other scores; None for a trial that diverged."""
+    shutil.copytree(made, folder)
+    for trial, value in zip(trials, scores, strict=True):
+        run = folder / trial.spec.run
+        if value is None:
+            provenance = json.loads((run / "provenance.json").read_text())
+            (run / "provenance.json").write_text(json.dumps(provenance | {"status": "diverged"}))
+        else:
+            rows = pd.read_csv(run / "scores.csv")
+            rows["value"] = value
+            rows.to_csv(run / "scores.csv", index=False)
+    return folder
+
+
+def _chosen(records: pd.DataFrame) -> dict[str, str]:
+    return records[records["chosen"] == "yes"].set_index("method")["point"].to_dict()
+
+
+def test_the_records_of_a_search(made, tmp_path):
+    records = _tuned(made, tmp_path / "tuning.csv")
+    assert list(records.columns) == COLUMNS
+    assert set(records.groupby("method")["steps"].nunique()) == {1}, "each point is given as many steps"
+    for row in records.to_dict("records"):
+        scores = pd.read_csv(made / row["run"] / "scores.csv")
+        shared = scores[scores["score"] == "accuracy"].groupby("round")["value"].mean()
+        assert row["accuracy"] == pytest.approx(shared.max())
+        spec = read_spec(made / row["run"] / "spec.yaml")
+        assert row["spec"] == spec.digest
+        dealt = partition(spec.data, "", spec.seed)
+        right = row["accuracy"] * len(dealt.all_test)
+        assert right == pytest.approx(round(right), abs=1e-4), "of as many images as are held out"
+    assert _chosen(records).keys() == set(records["method"])
+    best = records.groupby("method")["accuracy"].transform("max")
+    assert (records.loc[records["chosen"] == "yes", "accuracy"] == best[records["chosen"] == "yes"]).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ((0.2, 0.3, 0.5, 0.4), {"fedavg": "adam-0.001", "ps-fedgan": "gan-0.0002"}),
+        ((0.3, 0.3, 0.4, 0.4), {"fedavg": "sgd-0.1", "ps-fedgan": "gan-0.0002"}),  # the first of equals
+        ((None, 0.1, 0.2, None), {"fedavg": "adam-0.001", "ps-fedgan": "gan-0.0002"}),
+        ((None, 0.0, None, None), {"fedavg": "adam-0.001"}),  # of none that diverged
+    ],
+)
+def test_the_highest_score_is_chosen(scores, chosen, made, tmp_path):
+    runs = _with_scores(made, tmp_path / "runs", _trials("tiny", "psfedgan"), scores)
+    records = _tuned(runs, tmp_path / "tuning.csv")
+    assert _chosen(records) == chosen
+    for row, score in zip(records.to_dict("records"), scores, strict=True):
+        assert row["status"] == ("diverged" if score is None else "ok")
+        assert row["accuracy"] == "" if score is None else float(row["accuracy"]) == pytest.approx(score)
+
+
+def test_a_point_is_as_good_as_its_mean_over_all_that_it_was_tried_on(tmp_path):
+    """And no good if it diverged on one of them."""
+    study = _spoilt({"axes": {"split": ["split-1", "split-2"]}, "grids": [FEDAVG]})
+    trials = list(study.trials.values())
+    for trial in trials:
+        train(trial.spec, tmp_path / "runs" / trial.spec.run, "")
+    assert [(trial.point, trial.spec.labels["split"]) for trial in trials] == [
+        (point, split) for split in ("split-1", "split-2") for point in FEDAVG["points"]
+    ]
+    for number, (scores, chosen) in enumerate(
+        {
+            (0.9, 0.6, 0.1, 0.5): "adam-0.001",
+            (0.9, 0.4, 0.1, 0.5): "sgd-0.1",
+            (0.9, 0.1, None, 0.1): "adam-0.001",
+        }.items()
+    ):
+        runs = _with_scores(tmp_path / "runs", tmp_path / str(number), trials, scores)
+        rows = compare(trials, "all", runs)
+        assert {row["point"] for row in rows if row["chosen"]} == {chosen}
+        assert [row["chosen"] for row in rows] == ["yes" if row["point"] == chosen else "" for row in rows]
+
+
+def test_a_trial_of_other_settings_is_refused(made, tmp_path):
+    runs = shutil.copytree(made, tmp_path / "runs")
+    trials = _trials("tiny", "psfedgan")
+    first, second = (runs / trial.spec.run for trial in trials[:2])
+    shutil.rmtree(first)
+    shutil.copytree(second, first)
+    with pytest.raises(InputError, match="another one by now"):
+        compare(trials, "best", runs)
+
+
+# ---- what is used
+
+
+def _adopted(records: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """`tiny` after the records have been copied to config/tuned, for a larger scale as well."""
+    shutil.copytree(studies.CONFIG, folder / "config", ignore=shutil.ignore_patterns("tuned"))
+    for scale in ("tiny", LARGER):
+        (folder / "config" / "tuned" / scale).mkdir(parents=True)
+        shutil.copy(records, folder / "config" / "tuned" / scale / "psfedgan.csv")
+    monkeypatch.setattr(studies, "CONFIG", folder / "config")
+    return load_study.__wrapped__("tiny")
+
+
+def test_a_choice_is_used_by_every_run_of_its_method_and_by_no_trial(made, tmp_path, monkeypatch):
+    """Also by variants, which keep what is their own: the rates of those that are overheard or average every step."""
+    runs = _with_scores(made, tmp_path / "runs", _trials("tiny", "psfedgan"), (0.1, 0.0, 0.1, 0.9))
+    records = _tuned(runs, tmp_path / "tuning.csv")
+    records["overlay"] = [
+        json.dumps(merged(json.loads(overlay), {"training": {"batch_size": 9}} if method == "fedavg" else {}))
+        for method, overlay in zip(records["method"], records["overlay"], strict=True)
+    ]
+    records.to_csv(tmp_path / "tuning.csv", index=False)
+    before, after = load_study("tiny"), _adopted(tmp_path / "tuning.csv", tmp_path, monkeypatch)
+    assert list(before.specs) == list(after.specs)
+    adam = OptimiserSettings(name="adam", lr=1e-3, betas=(0.5, 0.999))
+    changes = {
+        "psfedgan/ps-fedgan/default": {"optimiser": adam},
+        "psfedgan/ps-fedgan/no-dropout": {"optimiser": adam},
+        "psfedgan/fedavg/default": {"optimiser": OptimiserSettings(name="sgd", lr=0.1), "batch_size": 9},
+    }
+    for run, spec in after.specs.items():
+        paper, _, method, variant, _ = run.split("/")
+        inherited = {"batch_size": 9} if (paper, method) == ("psfedgan", "fedavg") else {}
+        old = before.specs[run]
+        training = old.training.model_copy(update=changes.get(f"{paper}/{method}/{variant}", inherited))
+        assert spec == old.model_copy(update={"training": training}), run
+    for scale in ("tiny", LARGER):  # where a variant of fedavg is tried as well
+        assert load_study.__wrapped__(scale).chosen["psfedgan"]
+        assert load_study.__wrapped__(scale).trials == load_study(scale).trials, (
+            "a search does not look at what is chosen"
+        )
+
+
+def test_without_records_nothing_is_chosen(tmp_path, monkeypatch):
+    _adopted(studies.CONFIG / "scales" / "tiny.yaml", tmp_path, monkeypatch)
+    (tmp_path / "config" / "tuned" / "tiny" / "psfedgan.csv").unlink()
+    assert load_study.__wrapped__("tiny").chosen["psfedgan"] == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["method,point\nfedavg,1\n", "method,chosen,overlay\nfedavg,yes,{\n", "chosen,overlay\nyes"]
+)
+def test_records_that_are_none_are_one_sentence(text, tmp_path, monkeypatch):
+    (tmp_path / "tuning.csv").write_text(text)
+    with pytest.raises(InputError, match=r"psfedgan\.csv: must be the records of a search"):
+        _ = _adopted(tmp_path / "tuning.csv", tmp_path, monkeypatch).specs
+
+
+# ---- what is committed
+
+
+def check_adopted(file: Path) -> None:
+    """The grid is the configured one, all of it was searched, and each method's choice is the best of its records."""
+    scale, paper = file.parent.name, file.stem
+    records = pd.read_csv(file, keep_default_na=False)
+    asked = {(t.spec.run, t.method, t.point, json.dumps(t.overlay)) for t in _trials(scale, paper)}
+    assert set(records[["run", "method", "point", "overlay"]].itertuples(index=False, name=None)) == asked
+    assert (records["validation_share"] == load_study(scale).papers[paper].tuning.validation_share).all()
+    for method, of_method in records.groupby("method", sort=False):
+        finished = of_method.groupby("point", sort=False).filter(lambda rows: (rows["status"] == "ok").all())
+        means = finished["accuracy"].astype(float).groupby(finished["point"], sort=False).mean()
+        chosen = of_method.loc[of_method["chosen"] == "yes", "point"].unique().tolist()
+        assert chosen == ([means.idxmax()] if len(means) else []), method
+
+
+@pytest.mark.parametrize("file", ADOPTED, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_what_is_adopted_is_the_best_of_its_search(file):
+    check_adopted(file)
+
+
+def test_what_is_not_the_best_of_its_search_is_caught(made, tmp_path):
+    file = tmp_path / "tiny" / "psfedgan.csv"
+    _tuned(_with_scores(made, tmp_path / "runs", _trials("tiny", "psfedgan"), (0.1, 0.2, 0.3, 0.2)), file)
+    check_adopted(file)
+    text = file.read_text()
+    with file.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    for spoilt in (
+        [row | {"chosen": "yes" if row["point"] in ("sgd-0.1", "gan-0.0002") else ""} for row in rows],
+        rows[1:],
+        [row | {"overlay": row["overlay"].replace("0.1", "0.2")} for row in rows],
+        [row | {"accuracy": "0.9"} if row["point"] == "gan-0.001" else row for row in rows],
+    ):
+        pd.DataFrame(spoilt).to_csv(file, index=False)
+        assert file.read_text() != text
+        with pytest.raises(AssertionError):
+            check_adopted(file)
+
+
+# ---- what cannot be searched
+
+
+@pytest.mark.parametrize(
+    ("overlay", "says"),
+    [
+        ({"grids": []}, "tuning.grids: list should have at least 1 item"),
+        ({"grids": [{"methods": ["fedavg"], "points": []}]}, "tuning.grids.0.points: list should have at least 1 item"),
+        ({"grids": [{"methods": [], "points": ["sgd-0.1"]}]}, "tuning.grids.0.methods: list should have at least 1"),
+        ({"grids": [{"methods": ["fedavgg"], "points": ["sgd-0.1"]}]}, "'fedavgg'; did you mean 'fedavg'"),
+        ({"grids": [{"methods": ["fedavg"], "points": ["sgd-0.4"]}]}, "'sgd-0.4'; did you mean 'sgd-0.3'"),
+        ({"grids": [FEDAVG, {"methods": ["scaffold"], "points": ["sgd-1"]}]}, "at as many points, got {'fedavg': 2"),
+        ({"grids": [FEDAVG, FEDAVG]}, "psfedgan: tuning.grids: 'fedavg' is named twice"),
+        ({"grids": [FEDAVG | {"points": ["sgd-0.1", "sgd-0.1"]}]}, "psfedgan: tuning.grids: 'sgd-0.1' is named twice"),
+        (
+            {"points": {"adam-0.001": {"training": {"optimiser": {"name": "sgd", "lr": 0.1}}}}},
+            "the same at 'adam-0.001'",
+        ),
+        ({"seed": 2011}, "psfedgan: tuning.seed: must be none of the seeds of runs, [2011], got 2011"),
+        ({"validation_share": 0.0}, "tuning.validation_share: should be greater than 0, got 0.0"),
+        ({"validation_share": 1.0}, "tuning.validation_share: should be less than 1, got 1.0"),
+        ({"chosen_at": "tinny"}, "psfedgan: tuning.chosen_at: unknown name 'tinny'; did you mean 'tiny'"),
+        ({"axes": {"method": ["fedavg"]}}, "psfedgan: tuning.axes.method: "),
+        ({"axes": {"dataset": ["mnits"]}}, "psfedgan: axes.dataset: unknown name 'mnits'; did you mean 'mnist'"),
+        ({"rounds": "last"}, "tuning.rounds: unknown name 'last'"),
+        ({"budget": {"start": "psfedgan/other"}}, "'fedavg' starts from psfedgan/other, which trained on all images"),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_one_sentence(overlay, says):
+    with pytest.raises(InputError) as error:
+        _ = _spoilt(overlay).trials
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_point_that_a_method_cannot_take_is_found_before_anything_is_trained(tmp_path, monkeypatch, capsys):
+    shutil.copytree(studies.CONFIG, tmp_path / "config")
+    tiny = tmp_path / "config" / "scales" / "tiny.yaml"
+    grid = {"methods": ["scaffold"], "points": ["sgd-0.1", "adam-0.001"]}
+    content = merged(yaml.safe_load(tiny.read_text()), {"papers": {"psfedgan": {"tuning": {"grids": [grid]}}}})
+    tiny.write_text(yaml.safe_dump(content))
+    monkeypatch.setattr(studies, "CONFIG", tmp_path / "config")
+    spoilt = load_study.__wrapped__("tiny")
+    monkeypatch.setattr("diptych.check.load_study", lambda scale: spoilt)
+    assert main(["check", "--scale", "tiny"]) == 2
+    assert "training.optimiser: SCAFFOLD" in capsys.readouterr().err
+
+
+def test_data_that_are_not_here_are_not_searched_on():
+    study = load_study("tiny")
+    assert study.trials
+    assert not study.without(["mnist"]).trials
