@@ -154,10 +154,10 @@ def test_others_are_blurred_as_scipy_does_within_five_pixels(sigma, tmp_path):
     assert found["wd_exact", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
 
 
-def check_parts(folder, measure=partial(translated.translation, test_images=[12, 24, 100])) -> None:
+def check_parts(folder, evaluation=translated.translation) -> None:
     """Of 12 images of three domains there are two of each of two classes; 24 are all, so that nothing is measured
     again, and 100 are not there."""
-    found = _measured(folder, _perfect, measure)
+    found = _measured(folder, _perfect, partial(evaluation, test_images=[12, 24, 100]))
     assert {setting for _, setting, _ in found} == {"start", "after=1", "final", "test_samples=12"}
     first = [rows[:2] for rows in OF_CLASS]
     for control, a, b in (
@@ -186,9 +186,7 @@ def test_distances_on_parts_are_those_of_the_first_of_each_class(tmp_path):
 )
 def test_other_parts_are_caught(name, right, wrong, tmp_path):
     with mutated("evaluation.translated", name, right, wrong) as mutant, pytest.raises(AssertionError):
-        check_parts(tmp_path, partial(mutant, test_images=[12, 24, 100])) if name == "translation" else check_parts(
-            tmp_path
-        )
+        check_parts(tmp_path, mutant if name == "translation" else translated.translation)
 
 
 def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_once(tmp_path, monkeypatch):
