@@ -62,6 +62,8 @@ def _check(options: argparse.Namespace) -> None:
             check_writable(file)
     if options.command in (_table, _claims) and options.out.suffix != ".md":
         raise InputError(f"--out: must end in .md, got {options.out}")
+    if options.command is _report and options.out.suffix != ".html":
+        raise InputError(f"--out: must end in .html, got {options.out}")
     if "data" in given:
         options.data = data_root() if options.data is None else data_folder("--data", options.data)
     if not 1 <= given.get("threads", 1) <= THREADS:
@@ -158,6 +160,11 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--records", type=Path, required=True)
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv goes beside it")
     _scale(p)
+
+    p = command("report", _report, "everything that records say, as one HTML file that opens from disk")
+    p.add_argument("folders", type=Path, nargs="+", help="with records.csv in them, or in folders of theirs")
+    p.add_argument("--out", type=Path, required=True, help="an .html file")
+    p.add_argument("--without", nargs="*", default=[], metavar="DATASET", help="whose images are not here")
 
     p = command("figure", _figure, "draw a figure (without torch)")
     p.add_argument("name", help="such as fedstyle-figure5; see `diptych list figures`")
@@ -337,6 +344,14 @@ def _claims(options: argparse.Namespace) -> None:
     undecided = {options.scale: config.undecided}
     found = findings(paper, read_records(options.records), config.claims, config.aliases, undecided)
     write_claims(paper, found, study.about(paper), options.out)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from diptych.reported import material
+    from reporting.report import write_report
+
+    write_report(material(options.folders, options.without), options.out)
+    print(f"open {options.out} in a browser")
 
 
 def _figure(options: argparse.Namespace) -> None:

@@ -37,7 +37,7 @@ class Evidence:
         budget: the share of the published training that they have had; NaN if it is not known.
         stand_in: measured on images that are not the paper's, or in another way than the paper's.
         measured_as: the full name of a metric that can be measured in several ways.
-        runs: their names.
+        runs: their names; a mean over styles has those of all its members.
     """
 
     values: dict[str, float]
@@ -99,7 +99,7 @@ def as_one(rows: pd.DataFrame) -> Evidence:
         budget=float(budgets.min(skipna=False)),
         stand_in=bool((rows["stand_in"] == "yes").any()),
         measured_as=" ".join(sorted({*rows["measured_as"]} - {""})) if "measured_as" in rows else "",
-        runs=tuple(sorted({*rows["run"]} - {""})),
+        runs=tuple(sorted({*" ".join(rows["run"]).split()})),
     )
 
 
