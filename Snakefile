@@ -153,6 +153,14 @@ rule simpson:
 ruleorder: simpson > evaluate
 
 
+rule count:
+    output: f"{results}/records/counted.csv"
+    log: f"{results}/logs/evaluate/counted.log"
+    params: scale=flow.scale, code=code_hash("diptych.counted", "methods.ps_fedgan", "methods.full_gan")
+    message: "count what needs no training"
+    shell: "diptych count --scale {params.scale} --out {output} > {log} 2>&1"
+
+
 rule records:
     input: flow.records()
     output: f"{results}/records.csv"

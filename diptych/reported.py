@@ -6,10 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from common.errors import InputError
-from diptych.study import Layout as Configured
-from diptych.study import Paper as Config
+from diptych.outputs import findings_of, layout_of
 from diptych.study import Study, load_study, names_in, read_paper, read_scale
-from reporting.claims import Finding, findings
 from reporting.records import read_records
 from reporting.report import Material, Paper, Table
 from reporting.tables import Layout, found_in, judged_cells
@@ -52,15 +50,13 @@ def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:
     return Paper(
         name=name,
         title=config.title,
-        tables=[_table(name, table, layout, records, mine) for table, layout in config.tables.items()],
-        claims=_claims(name, config, records, mine),
+        tables=[_table(layout_of(name, table, config), records, mine) for table in config.tables],
+        claims=findings_of(name, config, records),
         shows={figure: settings.shows for figure, settings in config.figures.items()},
     )
 
 
-def _table(paper: str, name: str, configured: Configured, records: pd.DataFrame, studies: list[Study]) -> Table:
-    layout = Layout(paper=paper, table=name, **configured.model_dump())
-
+def _table(layout: Layout, records: pd.DataFrame, studies: list[Study]) -> Table:
     def why(place: dict[str, str]) -> str | None:
         """A reason if no scale measures it."""
         reasons = [study.why_left_out(place) for study in studies]
@@ -68,8 +64,3 @@ def _table(paper: str, name: str, configured: Configured, records: pd.DataFrame,
 
     found = found_in(layout, records)
     return Table(layout, judged_cells(layout, found, why), found)
-
-
-def _claims(name: str, config: Config, records: pd.DataFrame, studies: list[Study]) -> list[Finding]:
-    undecided = {study.name: study.papers[name].undecided for study in studies}
-    return findings(name, records, config.claims, config.aliases, undecided)

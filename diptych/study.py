@@ -64,7 +64,6 @@ class Layout(_Config):
         where: which records are in it, column -> values; the table's own accuracies over all clients if not given.
         reference: the row that trends are read from.
         means: compare with the means as printed, or as recomputed from the printed cells.
-        unsaid: what the paper does not say and these numbers are the size of: no run has them as published.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
         note: what a reader has to know of our numbers; it stands under the table.
     """
@@ -76,7 +75,6 @@ class Layout(_Config):
     where: dict[str, list[str]] = {}
     reference: dict[str, str] = {}
     means: Literal["printed", "recomputed"] = "printed"
-    unsaid: str = ""
     quotes: list[Rule] = []
     note: str = ""
 

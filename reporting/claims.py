@@ -435,6 +435,8 @@ class Finding:
     @property
     def told(self) -> str:
         """The verdict in a line, with what it rests on."""
+        if self.verdict is Outcome.NOT_MEASURED:
+            return str(self.verdict)
         counted = f", {self.hold} of {self.measured} hold" if self.measured else ""
         return f"{self.verdict} at {self.scale}, {self.grade}, {_seeds(self.seeds)}{counted}"
 

@@ -1,8 +1,11 @@
 """Evidence: what we have on one number, seed by seed, and how close to the published experiment it comes."""
 
+from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +26,8 @@ class Grade(StrEnum):
 
 
 RANK = list(Grade)
+USED = ["seed", "value", "scale", "metric", "differs", "budget", "stand_in", "measured_as", "run"]
+"""The columns of a record that make evidence."""
 
 
 @dataclass(frozen=True)
@@ -81,25 +86,36 @@ def evidence(rows: pd.DataFrame) -> list[Evidence]:
     Args:
         rows: the records of the cell, of any scales. What differs in other keys is other evidence.
     """
-    return sorted((as_one(part) for _, part in rows.groupby(["scale", "differs"], sort=False)), key=lambda e: e.rank)
+    parts = defaultdict(list)
+    for row in _plain(rows):
+        parts[row["scale"], row["differs"]].append(row)
+    return sorted(map(_merged, parts.values()), key=lambda found: found.rank)
 
 
 def as_one(rows: pd.DataFrame) -> Evidence:
-    """All records of a number as one piece of evidence, which differs in whatever one of them differs in.
+    """All records of a number as one piece of evidence, which differs in whatever one of them differs in."""
+    return _merged(_plain(rows))
 
-    Every seed counts once, however many tables its run is for.
-    """
-    by_seed = rows.groupby("seed")["value"].agg(lambda values: values.mean(skipna=False))
-    budgets = pd.to_numeric(rows["budget"])
+
+def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    """Rows outside of pandas, which is slow on the few that a cell has."""
+    return rows.reindex(columns=USED, fill_value="").to_dict("records")
+
+
+def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
+    """Every seed counts once, however many tables its run is for."""
+    by_seed = defaultdict(list)
+    for row in rows:
+        by_seed[str(row["seed"])].append(row["value"])
     return Evidence(
-        values={str(seed): float(value) for seed, value in by_seed.items()},
-        scale=rows["scale"].iloc[0],
-        metric=rows["metric"].iloc[0],
-        differs=tuple(sorted({*" ".join(rows["differs"]).split()})),
-        budget=float(budgets.min(skipna=False)),
-        stand_in=bool((rows["stand_in"] == "yes").any()),
-        measured_as=" ".join(sorted({*rows["measured_as"]} - {""})) if "measured_as" in rows else "",
-        runs=tuple(sorted({*" ".join(rows["run"]).split()})),
+        values={seed: float(np.mean(by_seed[seed])) for seed in sorted(by_seed)},
+        scale=rows[0]["scale"],
+        metric=rows[0]["metric"],
+        differs=tuple(sorted({key for row in rows for key in row["differs"].split()})),
+        budget=float(np.min([float(row["budget"] or "nan") for row in rows])),
+        stand_in=any(row["stand_in"] == "yes" for row in rows),
+        measured_as=" ".join(sorted({row["measured_as"] for row in rows} - {""})),
+        runs=tuple(sorted({run for row in rows for run in row["run"].split()})),
     )
 
 

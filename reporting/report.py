@@ -4,7 +4,7 @@ import base64
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
@@ -26,10 +26,16 @@ WIDEST = 1400
 """Pixels to which figures are scaled down."""
 QUALITY = 70
 """Of figures, as WebP has it, from 0 to 100."""
+SIMPSON = "/simpson/"
+"""In the names of runs that are regressions on Simpson's paradox, all of which one rule measures."""
 UNCAPTIONED = {"fedstyle-stylised": "uncaptioned-A", "fedstyle-style-epochs": "uncaptioned-B"}
 """Figures that have no number in their paper, as figures.csv calls them."""
 PLACES = {"ssl": "self-supervision", "clients_per_style": "clients per style", "sync_steps": "steps between syncs"}
 """Columns of records in words, where the name is none."""
+
+
+Counted = tuple[str, str, str]
+"""Scale, run and metric of a number that needed no training."""
 
 
 @dataclass(frozen=True)
@@ -225,14 +231,16 @@ class Run:
 
     @property
     def trained(self) -> bool:
-        """Whether it has a folder of its own; regressions and the like have none."""
+        """Whether it has a folder of its own; not so regressions, and what only a specification is asked."""
         return self.origin["wall_s"] != ""
 
     @property
     def again(self) -> str:
-        """The command that trains it again."""
-        if not self.trained:
+        """The command that makes it again."""
+        if SIMPSON in self.name:
             return f"diptych simpson --scale {self.scale} --out records.csv --points points.csv"
+        if not self.trained:
+            return f"diptych count --scale {self.scale} --out records.csv"
         return f"diptych train {self.name} --scale {self.scale} --out FOLDER"
 
     def number(self, column: str) -> float:
@@ -278,11 +286,12 @@ def _percent(budget: Any) -> str:
 
 @dataclass(frozen=True)
 class Told:
-    """A piece of evidence as the page shows it."""
+    """A piece of evidence as the page shows it. `counted`: what it says needed no training."""
 
     evidence: Evidence
     paper: str
     printed: float | None
+    counted: bool
 
     @property
     def number(self) -> str:
@@ -307,10 +316,10 @@ class Told:
     @property
     def again(self) -> list[str]:
         """The commands that measure it again, with all that they need before."""
-        names = {(run.split("/") + [""] * 3)[1 if "/simpson/" in run else 2] for run in self.evidence.runs}
-        target = f"results/{self.evidence.scale}/records/{self.paper}"
-        config = f"--config scale={self.evidence.scale}"
-        return [f"snakemake --cores 8 {target}/{name}.csv {config}" for name in sorted(names)]
+        scale, runs = self.evidence.scale, self.evidence.runs
+        names = sorted({f"{self.paper}/{run.split('/')[1 if SIMPSON in run else 2]}" for run in runs})
+        files = ["counted"] if self.counted else names
+        return [f"snakemake --cores 8 results/{scale}/records/{name}.csv --config scale={scale}" for name in files]
 
     @property
     def dots(self) -> list[float]:
@@ -411,8 +420,8 @@ class Grid:
 class TableView:
     """A table as the page shows it."""
 
-    def __init__(self, table: Table) -> None:
-        self.table, self.layout = table, table.layout
+    def __init__(self, table: Table, counted: Set[Counted]) -> None:
+        self.table, self.layout, self.counted = table, table.layout, counted
         self.id = f"{table.layout.paper}-{_slug(table.layout.table)}"
         self.name, self.title, self.note = table.name, table.layout.title, table.layout.note
 
@@ -425,7 +434,15 @@ class TableView:
         said = {str(key): None if pd.isna(value) else value for key, value in row.items()}
         key = tuple(row[column] for column in self.layout.keys)
         printed = None if said["difference"] is None else said["ours"] - said["difference"]
-        told = [Told(evidence, self.layout.paper, printed) for evidence in self.table.found.get(key, [])]
+        told = [
+            Told(
+                found,
+                self.layout.paper,
+                printed,
+                any((found.scale, run, found.metric) in self.counted for run in found.runs),
+            )
+            for found in self.table.found.get(key, [])
+        ]
         place = [(PLACES.get(column, column), row[column]) for column in self.layout.keys if row[column]]
         return Cell(f"{self.id}-{n}", said, place, told, self._method(row, told))
 
@@ -490,6 +507,15 @@ def _joined(cell: Cell, columns: list[str]) -> str:
     """The values of a cell's columns, in words; of what is but a number."""
     named = ((PLACES.get(column, column), cell.said[column]) for column in columns if cell.said[column])
     return " · ".join(f"{name} {value}" if value.isdigit() else words(value) for name, value in named)
+
+
+def counts(tables: Iterable[TableView]) -> dict[str, int]:
+    """Printed cells: how many there are and are measured, of each grade, and with each verdict."""
+    printed = [cell for table in tables for cell in table.cells if cell.printed]
+    counted = Counter([cell.said["grade"] for cell in printed] + [cell.said["verdict"] for cell in printed])
+    measured = sum(bool(cell.evidence) for cell in printed)
+    kinds = [*map(str, Grade), *(str(verdict) for verdict in CELLS if verdict != Verdict.NOT_PUBLISHED)]
+    return {"printed": len(printed), "measured": measured} | {kind: counted[kind] for kind in kinds}
 
 
 def tally(looks: Iterable[Look]) -> dict[Look, int]:
@@ -595,7 +621,7 @@ class PaperView:
         self.paper, self.report = paper, report
         self.name, self.title = paper.name, paper.title
         self.id = f"paper-{paper.name}"
-        self.tables = [TableView(table) for table in paper.tables if len(table.cells)]
+        self.tables = [TableView(table, report.counted) for table in paper.tables if len(table.cells)]
         self.runs = [run for run in report.runs if run.paper == paper.name]
 
     @property
@@ -715,7 +741,16 @@ class Report:
         """Each once, in the order of the records."""
         records = self.material.records
         named = records[(records["run"] != "") & ~records["run"].str.contains(" ")]  # means have several
-        return [Run(row) for row in named.drop_duplicates(["scale", "run"]).astype(str).to_dict("records")]
+        first = named.sort_values("wall_s", key=lambda times: times == "", kind="stable").drop_duplicates(
+            ["scale", "run"]
+        )
+        return [Run(row) for row in first.sort_index().astype(str).to_dict("records")]
+
+    @cached_property
+    def counted(self) -> frozenset[Counted]:
+        """What follows from specifications."""
+        rows = self.material.records.query("wall_s == '' and dataset != 'simpson'")
+        return frozenset(zip(rows["scale"], rows["run"], rows["metric"], strict=True))
 
     @cached_property
     def methods(self) -> list[str]:
@@ -729,6 +764,16 @@ class Report:
 
     def _cells(self) -> Iterator[Cell]:
         return (cell for paper in self.papers for table in paper.tables for cell in table.cells)
+
+    @property
+    def numbers(self) -> list[tuple[str, str, dict[str, int]]]:
+        """Anchor, name and counts: of all, of every paper, and of each of its tables."""
+        rows = [("board", "all", counts(table for paper in self.papers for table in paper.tables))]
+        for paper in self.papers:
+            tables = [table for table in paper.tables if table.printed]
+            rows += [(paper.id, paper.title.partition(":")[0], counts(tables))] if tables else []
+            rows += [(table.id, table.name, counts([table])) for table in tables]
+        return rows
 
     @cached_property
     def scales(self) -> list[ScaleView]:

@@ -75,7 +75,6 @@ class Layout:
         reference: the row of a block from which trends are read.
         means: compare with means as printed, or as recomputed from the printed cells.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
-        unsaid: what the paper does not say and these numbers are the size of, which no run can have as published.
         note: what a reader has to know of our numbers.
     """
 
@@ -89,7 +88,6 @@ class Layout:
     reference: dict[str, str]
     means: str = "printed"
     quotes: list[dict[str, Any]] = field(default_factory=list)
-    unsaid: str = ""
     note: str = ""
 
     @property
@@ -146,8 +144,6 @@ def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], 
 def found_in(layout: Layout, records: pd.DataFrame) -> Found:
     """All evidence on every cell of a table that has any, the best first."""
     measured = _measured(layout, records)
-    if layout.unsaid:
-        measured["differs"] = (measured["differs"] + f" {layout.unsaid}").str.strip()
     return {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
 
 
@@ -350,7 +346,7 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         lines += ["", "## Note", "", layout.note]
     if ways := sorted({way for cell in cells["measured_as"] for way in cell.split()}):
         lines += ["", "## How it was measured", "", *(f"- `{way}`" for way in ways)]
-    reasons = cells[cells["why"] != ""].groupby("why", sort=False).size()
+    reasons = cells[cells["verdict"] == Verdict.NOT_MEASURED].groupby("why", sort=False).size()
     if len(reasons):
         lines += ["", "## Not measured", "", *(f"- {n} cells: {reason}" for reason, n in reasons.items())]
     if notes:

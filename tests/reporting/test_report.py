@@ -16,6 +16,7 @@ from PIL import Image
 
 from diptych.cli import main
 from diptych.reported import material
+from reporting.board import row_of
 from reporting.report import CELLS, CLAIMS, Report, decimals, duration, plural, shown, size, words, write_report
 from reporting.tables import MARKS
 from reporting.verdict import Verdict
@@ -96,6 +97,18 @@ def test_every_verdict_is_on_the_page(page, content):
     )
     printed = judged[judged["paper"] != ""]
     assert squares == Counter(f"mark v-{verdict.replace(' ', '-')}" for verdict in printed["verdict"])
+
+
+def test_the_board_counts_as_the_one_in_docs_does(content):
+    """Against `reporting.board`, which counts the rows of tables."""
+    numbers = {anchor: counts for anchor, _, counts in Report(content).numbers}
+    for paper in content.papers:
+        for table in paper.tables:
+            row = row_of(paper.name, table.layout.table, table.layout.title, table.cells.assign(configured=False))
+            if row["printed"]:
+                counts = numbers[f"{paper.name}-{table.layout.table}"]
+                assert counts == {kind: row[kind] for kind in counts}
+    assert numbers["board"]["printed"] == sum(n["printed"] for key, n in numbers.items() if key.startswith("paper-"))
 
 
 def test_every_claim_is_on_the_page(page, content):
