@@ -221,7 +221,10 @@ rule report:
         sorted(Path(workflow.basedir).glob("reporting/templates/*")),
     output: f"{results}/report.html"
     log: f"{results}/logs/report.log"
-    params: results=results, without=flow.left_out, code=code_hash("diptych.reported")
+    params:
+        results=subpath(output[0], parent=True),
+        without=flow.left_out,
+        code=code_hash("diptych.reported"),
     message: "put everything on one page"
     shell: "diptych report {params.results} --out {output} --without {params.without} > {log} 2>&1"
 
