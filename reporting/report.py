@@ -146,18 +146,20 @@ def write_report(material: Material, file: Path) -> None:
 
 
 def shown(value: float, digits: int | None = None) -> str:
-    """A number with so many digits after its point, or with as many as it bears; a minus as printers have it."""
+    """A number with so many digits after its point, or three in all; a minus as printers have it."""
     if not isfinite(value):
         return "diverged"
     return f"{value:,.{decimals(value) if digits is None else digits}f}".replace("-", "−")
 
 
 def decimals(value: float, spread: float | None = None) -> int:
-    """Digits after the point: two of the spread, three or so of the number where that is not known, none of a count."""
+    """Digits after the point: two of the spread, or three of the number where that is not known; none of a count."""
     if not isfinite(value) or (value == round(value) and (abs(value) > 1 or value == 0)):
         return 0
-    magnitude = spread if spread and isfinite(spread) else abs(value) / 30
-    return int(np.clip(np.ceil(1 - np.log10(magnitude)), 0 if abs(value) >= 100 else 1, 6))
+    places = 2 - np.floor(np.log10(abs(value)))
+    if spread and isfinite(spread):
+        places = np.ceil(1 - np.log10(spread))
+    return int(np.clip(places, 0 if abs(value) >= 100 else 1, 6))
 
 
 def words(name: str) -> str:
@@ -232,7 +234,7 @@ class Run:
     @property
     def trained(self) -> bool:
         """Whether it has a folder of its own; not so regressions, and what only a specification is asked."""
-        return self.origin["wall_s"] != ""
+        return self.origin["wall_s"] != "" and SIMPSON not in self.name
 
     @property
     def again(self) -> str:
@@ -263,7 +265,7 @@ class Run:
             ("hardware", origin["hardware"]),
             ("differs in", ", ".join(origin["differs"].split()) or "nothing, as published"),
             ("share of the published training", _percent(origin["budget"])),
-            ("time", duration(self.number("wall_s")) if self.trained else ""),
+            ("time", duration(self.number("wall_s")) if origin["wall_s"] else ""),
             ("memory", size(1e6 * self.number("peak_memory_mb")) if origin["peak_memory_mb"] else ""),
             ("sent by clients", size(self.number("bytes_up")) if origin["bytes_up"] else ""),
             ("sent to clients", size(self.number("bytes_down")) if origin["bytes_down"] else ""),
@@ -639,6 +641,11 @@ class PaperView:
         """How many of them have a number."""
         return sum(table.measured for table in self.tables)
 
+    @property
+    def trained(self) -> int:
+        """How many runs there are."""
+        return sum(run.trained for run in self.runs)
+
     @cached_property
     def claims(self) -> list[ClaimView]:
         """Firmest verdicts first, else in the paper's order."""
@@ -721,6 +728,11 @@ class ScaleView:
     def values(self, column: str) -> list[str]:
         """What its records have in a column, each once."""
         return sorted({run.origin[column] for run in self.runs} - {""})
+
+    @property
+    def trained(self) -> int:
+        """How many of them were trained."""
+        return sum(run.trained for run in self.runs)
 
     @property
     def seconds(self) -> float:
@@ -826,6 +838,11 @@ class Report:
         """How many printed cells have evidence of each grade."""
         counted = Counter(cell.said["grade"] for cell in self._cells() if cell.printed and cell.evidence)
         return {grade: counted[grade] for grade in Grade if counted[grade]}
+
+    @property
+    def trained(self) -> int:
+        """How many runs there are."""
+        return sum(run.trained for run in self.runs)
 
     def total(self, column: str) -> float:
         """Of a cost, over all runs."""

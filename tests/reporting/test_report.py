@@ -255,6 +255,7 @@ def test_verdicts_differ_by_mark_not_by_colour_alone():
         (1605.25, 12.3, "1,605"),
         (-1420.25, None, "−1,420"),
         (42.345, 3.21, "42.3"),
+        (0.12345, None, "0.123"),
         (0.000234, None, "0.000234"),
         (0.0, None, "0"),
         (float("nan"), None, "diverged"),
