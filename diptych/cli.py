@@ -330,19 +330,22 @@ def _records(options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> None:
-    from diptych.outputs import table
+    from diptych.outputs import named, table
     from diptych.study import load_study
     from reporting.records import read_records
 
-    table(load_study(options.scale).without(options.without), options.name, read_records(options.records), options.out)
+    study = load_study(options.scale).without(options.without)
+    table(study, named(study, options.name), read_records(options.records), options.out)
 
 
 def _claims(options: argparse.Namespace) -> None:
+    from common.errors import choose
     from diptych.outputs import claims
     from diptych.study import load_study
     from reporting.records import read_records
 
-    claims(load_study(options.scale), options.paper, read_records(options.records), options.out)
+    study = load_study(options.scale)
+    claims(study, choose("paper", options.paper, study.papers), read_records(options.records), options.out)
 
 
 def _board(options: argparse.Namespace) -> None:
