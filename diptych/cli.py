@@ -133,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("count", _count, "what needs no training: records that follow from the published specifications")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     _scale(p)
+    _data(p)
 
     p = command("tune", _tune, "compare the trials of a paper's search, and say what is chosen for each method")
     p.add_argument("paper")
@@ -291,7 +292,7 @@ def _simpson(options: argparse.Namespace) -> None:
 def _count(options: argparse.Namespace) -> None:
     from diptych.counted import measure
 
-    measure(options.scale, options.out)
+    measure(options.scale, Path(options.data), options.out)
 
 
 def _tune(options: argparse.Namespace) -> None:
