@@ -135,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("count", _count, "what needs no training: records that follow from the published specifications")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     _scale(p)
+    _data(p)
 
     p = command("tune", _tune, "compare the trials of a paper's search, and say what is chosen for each method")
     p.add_argument("paper")
@@ -298,7 +299,7 @@ def _simpson(options: argparse.Namespace) -> None:
 def _count(options: argparse.Namespace) -> None:
     from diptych.counted import measure
 
-    measure(options.scale, options.out)
+    measure(options.scale, Path(options.data), options.out)
 
 
 def _tune(options: argparse.Namespace) -> None:
@@ -337,19 +338,22 @@ def _records(options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> None:
-    from diptych.outputs import table
+    from diptych.outputs import named, table
     from diptych.study import load_study
     from reporting.records import read_records
 
-    table(load_study(options.scale).without(options.without), options.name, read_records(options.records), options.out)
+    study = load_study(options.scale).without(options.without)
+    table(study, named(study, options.name), read_records(options.records), options.out)
 
 
 def _claims(options: argparse.Namespace) -> None:
+    from common.errors import choose
     from diptych.outputs import claims
     from diptych.study import load_study
     from reporting.records import read_records
 
-    claims(load_study(options.scale), options.paper, read_records(options.records), options.out)
+    study = load_study(options.scale)
+    claims(study, choose("paper", options.paper, study.papers), read_records(options.records), options.out)
 
 
 def _board(options: argparse.Namespace) -> None:

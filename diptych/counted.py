@@ -9,6 +9,7 @@ from common.codehash import code_hash
 from common.provenance import provenance, versions
 from common.records import COLUMNS
 from common.run_folder import write_csv
+from common.sources import KNOWN
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
@@ -19,6 +20,8 @@ CLASSES = 10
 # The paper gives no network, of which these numbers are the size: so nothing has them as published.
 SENT = {"ps-fedgan": ("discriminator",), "full-gan": ("discriminator", "generator")}
 """What a user sends at once (PS-FedGAN, Table 4)."""
+IDENTITIES = "celeba/identity_CelebA.txt"
+"""Whose face it is, by file (PaDPaF, App. C.4)."""
 SPECIFICATION = "specification"
 """The table of what a specification says, which no run has to be trained for."""
 Row = dict[str, Any]
@@ -29,8 +32,12 @@ def code(spec: Spec) -> str:
     return code_hash("diptych.counted", algorithm_module(str(spec.algorithm["name"])))
 
 
-def measure(scale: str, out: Path) -> None:
-    """Write the records of all papers of a scale, as published and with the scale's name."""
+def measure(scale: str, data: Path, out: Path) -> None:
+    """Write the records of all papers of a scale, as published and with the scale's name.
+
+    Args:
+        data: the data root, where it is looked up what a data set has, if it is there.
+    """
     study, published = load_study(scale), load_study("paper")
     made = provenance()
     origin = {key: value for key, value in made.items() if key in COLUMNS} | {"versions": versions(made["packages"])}
@@ -40,11 +47,11 @@ def measure(scale: str, out: Path) -> None:
         if spec.labels["paper"] not in study.papers or spec.seed != published.scale.seeds[0]:
             continue
         where = {"run": spec.run, "seed": spec.seed, "spec": spec.digest, "code": code(spec)}
-        rows += [common | spec.labels | where | row | origin for row in _counts(spec)]
+        rows += [common | spec.labels | where | row | origin for row in _counts(spec, data)]
     write_csv(out, rows, COLUMNS)
 
 
-def _counts(spec: Spec) -> Iterator[Row]:
+def _counts(spec: Spec, data: Path) -> Iterator[Row]:
     method, variant = spec.labels["method"], spec.labels["variant"]
     if method in SENT and not variant and spec.labels["split"] == "split-3":
         yield _cost("parameters", _parameters(spec, SENT[method])) | {"table": "table4", "differs": "network"}
@@ -52,6 +59,9 @@ def _counts(spec: Spec) -> Iterator[Row]:
         yield _cost("server_real_fraction", spec.data.server_share, "fraction")
     if spec.labels["paper"] == "fedstyle" and method == "fedavg" and not variant:
         yield from _of_the_schedule(spec)
+    if method == "padpaf" and spec.labels["dataset"] == "celeba" and KNOWN["celeba"].there(data):
+        people = (line.split()[1] for line in (data / IDENTITIES).read_text().splitlines())
+        yield _cost("identities", len(set(people)))
 
 
 def _parameters(spec: Spec, parts: tuple[str, ...]) -> int:

@@ -15,18 +15,21 @@ def layout_of(paper: str, table: str, config: Paper) -> Layout:
     return Layout(paper=paper, table=table, **config.tables[table].model_dump())
 
 
-def table(study: Study, name: str, records: pd.DataFrame, out: Path) -> None:
-    """Write a table, such as fedstyle-table1, as Markdown, CSV and LaTeX."""
-    layouts = {f"{paper}-{table}": (paper, table) for paper, config in study.papers.items() for table in config.tables}
-    paper, which = layouts[choose("table", name, layouts)]
-    cells = cells_of(layout_of(paper, which, study.papers[paper]), records, study.why_left_out)
-    write_table(layout_of(paper, which, study.papers[paper]), cells, study.about(paper), out)
+def named(study: Study, table: str) -> Layout:
+    """The layout of a table, such as fedstyle-table1; InputError if the study has none of this name."""
+    layouts = {f"{paper}-{name}": (paper, name) for paper, config in study.papers.items() for name in config.tables}
+    paper, name = layouts[choose("table", table, layouts)]
+    return layout_of(paper, name, study.papers[paper])
+
+
+def table(study: Study, layout: Layout, records: pd.DataFrame, out: Path) -> None:
+    """Write a table as Markdown, CSV and LaTeX."""
+    write_table(layout, cells_of(layout, records, study.why_left_out), study.about(layout.paper), out)
 
 
 def claims(study: Study, paper: str, records: pd.DataFrame, out: Path) -> None:
     """Write what the records say of a paper's claims, as Markdown and CSV."""
-    config = study.papers[choose("paper", paper, study.papers)]
-    write_claims(paper, findings_of(paper, config, records), study.about(paper), out)
+    write_claims(paper, findings_of(paper, study.papers[paper], records), study.about(paper), out)
 
 
 def findings_of(paper: str, config: Paper, records: pd.DataFrame) -> list[Finding]:

@@ -114,7 +114,8 @@ class Paper(_Config):
             fills, where these are not named after it.
         claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
             each.
-        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point.
+        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point; or why
+            there is no run of it.
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
         tuning: the search for what the paper is silent on.

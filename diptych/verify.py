@@ -109,11 +109,11 @@ def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:
 
 def _same(output: Path, records: pd.DataFrame, made: Path) -> dict[Path, bool]:
     """Whether the tables or claims in a file, and in those beside it, are what the records make."""
-    makers = {"tables": outputs.table, "claims": outputs.claims}
-    if (kind := output.parent.name) not in makers:
-        return {}
-    for scale in records["scale"].unique():
-        makers[kind](load_study(scale), output.stem, records, made / output.name)
+    study = load_study(records["scale"].iloc[0])
+    if output.parent.name == "tables":
+        outputs.table(study, outputs.named(study, output.stem), records, made / output.name)
+    elif output.parent.name == "claims":
+        outputs.claims(study, output.stem, records, made / output.name)
     files = [output.with_suffix(suffix) for suffix in (".md", ".csv", ".tex")]
     return {file: _text(file) == _text(made / file.name) for file in files if (made / file.name).exists()}
 

@@ -329,7 +329,9 @@ class Evaluator:
     def _note(self, name: str, columns: dict[str, Any], found: Evidence, value: float) -> None:
         """List it among the numbers that the claim rests on."""
         name = found.measured_as.rsplit(":", 2)[0] or name  # without the counts
-        case = " ".join(v for k, v in columns.items() if isinstance(v, str) and k not in ("table", "aggregate"))
+        asked = {column: value for column, value in columns.items() if column not in ("table", "aggregate")}
+        meant = self._meant({column: value for column, value in asked.items() if isinstance(value, str)})
+        case = " ".join(value for value in meant.values() if isinstance(value, str))
         self.used.append((f"{case} {value:.3f}" if name == "accuracy" else f"{name} {case} {value:.3f}", found))
 
     def all(self, truths: Iterable[Any]) -> Any:
@@ -436,7 +438,7 @@ class Finding:
     def told(self) -> str:
         """The verdict in a line, with what it rests on."""
         if self.verdict is Outcome.NOT_MEASURED:
-            return str(self.verdict)
+            return f"{self.verdict} ({self.why})" if self.why else str(self.verdict)
         counted = f", {self.hold} of {self.measured} hold" if self.measured else ""
         return f"{self.verdict} at {self.scale}, {self.grade}, {_seeds(self.seeds)}{counted}"
 
@@ -466,7 +468,7 @@ def findings(
         fixed: claim -> columns that its queries leave open. With several such sets it is found once for each, and its
             statement says what sets them apart.
         aliases: what the expressions call values.
-        undecided: scale -> claim -> why its runs do not decide it, whichever way their numbers point.
+        undecided: scale -> claim -> why its runs do not decide it, whichever way their numbers point, or have none.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     shelves = {str(scale): Shelf.of(part) for scale, part in ours.groupby("scale")} or {"": Shelf.of(ours)}
@@ -533,7 +535,7 @@ def _verdict(
 ) -> tuple[Outcome, str]:
     """The verdict and its reason, from the truth on means and that beyond noise."""
     if truth is None:
-        return Outcome.NOT_MEASURED, "" if grade is None else "not all of its numbers were measured"
+        return Outcome.NOT_MEASURED, why_not or ("" if grade is None else "not all of its numbers were measured")
     if why_not and grade is not Grade.AS_PUBLISHED:
         return Outcome.UNDECIDED, why_not
     if known is None:

@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
+from common.sources import KNOWN
 from diptych.cli import main
+from diptych.counted import IDENTITIES, measure
 from diptych.study import load_study
 from reporting.claims import findings
 from reporting.records import read_records
@@ -31,6 +33,17 @@ def test_epochs_follow_from_who_is_drawn(counted):
     assert set(epochs["office-home", "5"]) == {250}
     assert set(epochs["digit", "10"]) == {250}
     assert epochs["adaptiope", "5"].to_numpy() == pytest.approx(100 * 5 * 7 / 15)
+
+
+def test_identities_are_counted_where_celebas_lists_are(tmp_path):
+    """Three people on four pictures; without the lists nothing is said."""
+    for file in KNOWN["celeba"].files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / IDENTITIES).write_text("1.jpg 7\n2.jpg 9\n3.jpg 7\n4.jpg 10177\n")
+    for data, expected in ((tmp_path, {3.0}), (tmp_path / "nowhere", set())):
+        measure("paper", data, tmp_path / "records.csv")
+        assert set(read_records(tmp_path / "records.csv").query("metric == 'identities'")["value"]) == expected
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def _distances(extractor: str, shift: float = 0.0) -> list[dict]:
         value = float(row["value"])
         if row["method"] == "ditto-fedprox" and row["client"] == "all":
             value = 81.342
-        keys = {key: row[key] for key in ("method", "client", "style", "aggregate")}
+        keys = {key: row[key] for key in ("method", "client", "style", "aggregate")} | {"split": "eight-clients"}
         rows.append(_record(metric=f"fid:{extractor}-abc:1-generated:1-train", value=value + shift, **keys))
     return rows
 
