@@ -62,6 +62,8 @@ def _check(options: argparse.Namespace) -> None:
             check_writable(file)
     if options.command in (_table, _claims, _board) and options.out.suffix != ".md":
         raise InputError(f"--out: must end in .md, got {options.out}")
+    if options.command is _report and options.out.suffix != ".html":
+        raise InputError(f"--out: must end in .html, got {options.out}")
     if "data" in given:
         options.data = data_root() if options.data is None else data_folder("--data", options.data)
     if not 1 <= given.get("threads", 1) <= THREADS:
@@ -171,6 +173,11 @@ def _parser() -> argparse.ArgumentParser:
     p = command("verify", _verify, "whether records, tables and claims of a folder are what would be made today")
     p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
     p.add_argument("--board", type=Path, help="the board that was made of it")
+
+    p = command("report", _report, "everything that records say, as one HTML file that opens from disk")
+    p.add_argument("folders", type=Path, nargs="+", help="with records.csv in them, or in folders of theirs")
+    p.add_argument("--out", type=Path, required=True, help="an .html file")
+    p.add_argument("--without", nargs="*", default=[], metavar="DATASET", help="whose images are not here")
 
     p = command("figure", _figure, "draw a figure (without torch)")
     p.add_argument("name", help="such as fedstyle-figure5; see `diptych list figures`")
@@ -364,6 +371,14 @@ def _verify(options: argparse.Namespace) -> int:
     found = verify(options.folder, options.board)
     print(found.report)
     return 1 if found.stale else 0
+
+
+def _report(options: argparse.Namespace) -> None:
+    from diptych.reported import material
+    from reporting.report import write_report
+
+    write_report(material(options.folders, options.without), options.out)
+    print(f"open {options.out} in a browser")
 
 
 def _figure(options: argparse.Namespace) -> None:

@@ -42,7 +42,7 @@ class Evidence:
         budget: the share of the published training that they have had; NaN if it is not known.
         stand_in: measured on images that are not the paper's, or in another way than the paper's.
         measured_as: the full name of a metric that can be measured in several ways.
-        runs: their names.
+        runs: their names; a mean over styles has those of all its members.
     """
 
     values: dict[str, float]
@@ -115,7 +115,7 @@ def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
         budget=float(np.min([float(row["budget"] or "nan") for row in rows])),
         stand_in=any(row["stand_in"] == "yes" for row in rows),
         measured_as=" ".join(sorted({row["measured_as"] for row in rows} - {""})),
-        runs=tuple(sorted({row["run"] for row in rows} - {""})),
+        runs=tuple(sorted({run for row in rows for run in row["run"].split()})),
     )
 
 

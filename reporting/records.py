@@ -135,7 +135,7 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
         source="",
         stand_in=_one_of(cases["stand_in"], "yes", ""),
         differs=cases["differs"].agg(lambda keys: " ".join(sorted({*" ".join(keys).split()}))).to_numpy(),
-        run="",
+        run=cases["run"].agg(lambda runs: " ".join(sorted({*runs}))).to_numpy(),
     )
     whole = cases.size().to_numpy() == first.merge(expected, on=group)["expected"].to_numpy()
     return pd.concat([records, averages[whole]], ignore_index=True)

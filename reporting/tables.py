@@ -103,9 +103,12 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
         records: ours, with averages, of one scale or several.
         why: a cell's keys -> the reason why this scale does not measure it, None if there is none.
     """
+    return judged_cells(layout, found_in(layout, records), why)
+
+
+def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
+    """The same from the evidence on its cells."""
     paper = pd.concat([published(layout.paper, layout.table), *_quoted(layout)], ignore_index=True)
-    measured = _measured(layout, records)
-    groups = {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
     printed = {tuple(row[k] for k in layout.keys): row for row in paper.to_dict("records")}
     if layout.means == "recomputed":
         printed = {key: row | {"value": _recomputed(layout, row, paper)} for key, row in printed.items()}
@@ -136,6 +139,12 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
             }
         )
     return pd.DataFrame(rows, columns=[*layout.keys, *SAID])
+
+
+def found_in(layout: Layout, records: pd.DataFrame) -> Found:
+    """All evidence on every cell of a table that has any, the best first."""
+    measured = _measured(layout, records)
+    return {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
 
 
 def _told(ours: Evidence) -> str:
