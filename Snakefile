@@ -1,8 +1,9 @@
-"""Diptych: sources -> runs -> records -> tables, figures, claims.
+"""Diptych: sources -> runs -> records -> tables, figures, claims, report.
 
     snakemake --cores 8 tables                             every table, on embedded data
     snakemake --cores 8 figures claims                     every figure; which claims hold
     snakemake --cores 8 fedstyle_figure5                   one figure
+    snakemake --cores 8 report                             all of it in one HTML file
     snakemake --cores 8 tune                               what papers are silent on: see docs/tuning.md
     snakemake --cores 8 tables --config scale=reduced      real data, cut rounds (scale=paper: as published)
 
@@ -152,6 +153,14 @@ rule simpson:
 ruleorder: simpson > evaluate
 
 
+rule count:
+    output: f"{results}/records/counted.csv"
+    log: f"{results}/logs/evaluate/counted.log"
+    params: scale=flow.scale, code=code_hash("diptych.counted", "methods.ps_fedgan", "methods.full_gan")
+    message: "count what needs no training"
+    shell: "diptych count --scale {params.scale} --out {output} > {log} 2>&1"
+
+
 rule records:
     input: flow.records()
     output: f"{results}/records.csv"
@@ -204,6 +213,20 @@ rule figure:
     params: scale=flow.scale, code=code_hash("reporting.figures")
     message: "draw {wildcards.figure}"
     shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"
+
+
+rule report:
+    input:
+        f"{results}/records.csv", flow.tables(), flow.claims(), flow.figures(),
+        sorted(Path(workflow.basedir).glob("reporting/templates/*")),
+    output: f"{results}/report.html"
+    log: f"{results}/logs/report.log"
+    params:
+        results=subpath(output[0], parent=True),
+        without=flow.left_out,
+        code=code_hash("diptych.reported"),
+    message: "put everything on one page"
+    shell: "diptych report {params.results} --out {output} --without {params.without} > {log} 2>&1"
 
 
 for figure in flow.figure_names():  # a short target for each, such as fedstyle_figure5

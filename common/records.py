@@ -28,6 +28,12 @@ OURS = ["value", "status", "control", "source", "stand_in", "scale", "seed", "ru
 """status: ok or diverged. control: what was done to make a floor or ceiling. source: the images that played the style;
 stand_in: `yes` if they are not those of the paper."""
 
+EVIDENCE = ["differs", "budget"]
+"""How far the run is from what was published. differs: the dotted keys of its specification, and of what it was
+measured with, that are other than published, with spaces in between; `start.` before those of the run that it starts
+from; `unknown` for a run that no paper's file describes. budget: the share of the published training, in images that
+passed, those of the runs before it included."""
+
 ORIGIN = [
     "commit",
     "dirty",
@@ -43,4 +49,4 @@ ORIGIN = [
 ]
 """Where the number comes from."""
 
-COLUMNS = IDENTITY + OURS + ORIGIN
+COLUMNS = IDENTITY + OURS + EVIDENCE + ORIGIN

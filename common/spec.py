@@ -252,8 +252,11 @@ class Spec(_Settings):
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits over everything that decides the numbers; names and labels do not."""
-        content = self.model_dump(mode="json", exclude={"run", "scale", "labels"})
+        """Twelve hex digits over everything that decides the numbers; names and labels do not.
+
+        What has its default does not count, so that a new setting leaves the digests of old specifications as they are.
+        """
+        content = self.model_dump(mode="json", exclude={"run", "scale", "labels"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
     def to_yaml(self) -> str:

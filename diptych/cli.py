@@ -60,8 +60,10 @@ def _check(options: argparse.Namespace) -> None:
         files = given.get(key) or []
         for file in files if isinstance(files, list) else [files]:
             check_writable(file)
-    if options.command in (_table, _claims) and options.out.suffix != ".md":
+    if options.command in (_table, _claims, _board) and options.out.suffix != ".md":
         raise InputError(f"--out: must end in .md, got {options.out}")
+    if options.command is _report and options.out.suffix != ".html":
+        raise InputError(f"--out: must end in .html, got {options.out}")
     if "data" in given:
         options.data = data_root() if options.data is None else data_folder("--data", options.data)
     if not 1 <= given.get("threads", 1) <= THREADS:
@@ -130,6 +132,11 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--points", type=Path, required=True, help="what the figures show (CSV)")
     _scale(p)
 
+    p = command("count", _count, "what needs no training: records that follow from the published specifications")
+    p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
+    _scale(p)
+    _data(p)
+
     p = command("tune", _tune, "compare the trials of a paper's search, and say what is chosen for each method")
     p.add_argument("paper")
     p.add_argument("--runs", type=Path, required=True, help="where the folders of runs are")
@@ -158,6 +165,19 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--records", type=Path, required=True)
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv goes beside it")
     _scale(p)
+
+    p = command("board", _board, "what is known of every printed number, claim and figure, by all records of a folder")
+    p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
+    p.add_argument("--out", type=Path, required=True, help="a .md file")
+
+    p = command("verify", _verify, "whether records, tables and claims of a folder are what would be made today")
+    p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
+    p.add_argument("--board", type=Path, help="the board that was made of it")
+
+    p = command("report", _report, "everything that records say, as one HTML file that opens from disk")
+    p.add_argument("folders", type=Path, nargs="+", help="with records.csv in them, or in folders of theirs")
+    p.add_argument("--out", type=Path, required=True, help="an .html file")
+    p.add_argument("--without", nargs="*", default=[], metavar="DATASET", help="whose images are not here")
 
     p = command("figure", _figure, "draw a figure (without torch)")
     p.add_argument("name", help="such as fedstyle-figure5; see `diptych list figures`")
@@ -276,6 +296,12 @@ def _simpson(options: argparse.Namespace) -> None:
     measure(options.scale, seeds, options.out, options.points)
 
 
+def _count(options: argparse.Namespace) -> None:
+    from diptych.counted import measure
+
+    measure(options.scale, Path(options.data), options.out)
+
+
 def _tune(options: argparse.Namespace) -> None:
     from common.errors import choose
     from common.run_folder import write_csv
@@ -312,30 +338,47 @@ def _records(options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> None:
-    from common.errors import choose
+    from diptych.outputs import named, table
     from diptych.study import load_study
     from reporting.records import read_records
-    from reporting.tables import Layout, cells_of, write_table
 
     study = load_study(options.scale).without(options.without)
-    layouts = {f"{paper}-{table}": (paper, table) for paper, config in study.papers.items() for table in config.tables}
-    paper, table = layouts[choose("table", options.name, layouts)]
-    layout = Layout(paper=paper, table=table, **study.papers[paper].tables[table].model_dump())
-    cells = cells_of(layout, read_records(options.records), study.why_left_out)
-    write_table(layout, cells, study.about(paper), options.out)
+    table(study, named(study, options.name), read_records(options.records), options.out)
 
 
 def _claims(options: argparse.Namespace) -> None:
     from common.errors import choose
+    from diptych.outputs import claims
     from diptych.study import load_study
-    from reporting.claims import findings, write_claims
     from reporting.records import read_records
 
     study = load_study(options.scale)
-    paper = choose("paper", options.paper, study.papers)
-    config = study.papers[paper]
-    found = findings(paper, read_records(options.records), config.claims, config.aliases, config.undecided)
-    write_claims(paper, found, study.about(paper), options.out)
+    claims(study, choose("paper", options.paper, study.papers), read_records(options.records), options.out)
+
+
+def _board(options: argparse.Namespace) -> None:
+    from diptych.board import board_of, titles
+    from reporting.board import write_board
+
+    board = board_of(options.folder)
+    write_board(board, titles(), options.out)
+    print("\n".join(board.totals))
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from diptych.verify import verify
+
+    found = verify(options.folder, options.board)
+    print(found.report)
+    return 1 if found.stale else 0
+
+
+def _report(options: argparse.Namespace) -> None:
+    from diptych.reported import material
+    from reporting.report import write_report
+
+    write_report(material(options.folders, options.without), options.out)
+    print(f"open {options.out} in a browser")
 
 
 def _figure(options: argparse.Namespace) -> None:

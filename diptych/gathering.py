@@ -22,7 +22,8 @@ def gather(scale: str, parts: list[Path], out: Path) -> None:
     """
     study = load_study(scale)
     measured = pd.concat([read_rows(part) for part in parts], ignore_index=True)
-    by_run = dict(tuple(measured.groupby("run", sort=False)))
+    alone = measured["table"] != ""  # what is for one table only says so itself, and may be of a run's name
+    by_run = dict(tuple(measured[~alone].groupby("run", sort=False)))
     found = []
     for cell in study.cells:
         if cell.spec.run not in by_run:
@@ -33,7 +34,7 @@ def gather(scale: str, parts: list[Path], out: Path) -> None:
         played = cell.stand_ins | ({"all"} if cell.stand_ins else set())  # a number over all styles is over these, too
         rows["stand_in"] = ["yes" if style in played else "" for style in rows["style"]]
         found.append(rows)
-    found.append(measured[measured["table"] != ""])  # what is for one table only says so itself
+    found.append(measured[alone])
     everything: Any = pd.concat(found, ignore_index=True) if found else measured
     with written(out) as part:
         everything[COLUMNS].to_csv(part, index=False)

@@ -42,7 +42,7 @@ def before(workflow: Any, scale: str, results: str) -> None:
 
 def after(workflow: Any, results: str) -> None:
     """Say where the results are, and how many of the printed cells were measured."""
-    files: dict[str, list[Path]] = {"table": [], "figure": [], "claim": [], "search": []}
+    files: dict[str, list[Path]] = {"table": [], "figure": [], "claim": [], "search": [], "report": []}
     for job in workflow.dag.jobs:
         if job.rule.name in files:
             files[job.rule.name] += [Path(file) for file in job.output if Path(file).is_file()]
@@ -53,6 +53,7 @@ def after(workflow: Any, results: str) -> None:
         "table": f"tables in {results}/tables: {len(tables)}, with {measured} of {len(printed)} printed cells measured",
         "figure": f"figures in {results}/figures: {sum(file.suffix == '.png' for file in files['figure'])}",
         "claim": f"claims in {results}/claims",
+        "report": f"all of it, to be opened in a browser: {results}/report.html",
         "search": f"what was chosen: {results}/tuning; docs/tuning.md says how it comes into use",
     }
     found = [line for kind, line in lines.items() if files[kind]]

@@ -7,6 +7,7 @@ from common.errors import choose
 from common.provenance import versions
 from common.run_folder import RunFolder
 from common.settings import checked, strict_call
+from diptych.published import reference
 from diptych.study import load_study
 from evaluation.registry import EVALUATIONS
 
@@ -24,6 +25,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     came_from = origin(run)
     records = []
     for name, settings in papers[paper].evaluation.items():
+        how_far = reference(spec.scale).distance(spec, name)
         for record in _evaluated(run, name, settings):
             variant = ";".join(filter(None, [spec.labels.get("variant"), record.get("variant")]))
             played = run.provenance["sources"].get(record["style"], {}).get("name", "")
@@ -37,6 +39,7 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
                     "scale": spec.scale,
                     "seed": spec.seed,
                     "run": spec.run,
+                    **how_far,
                     **came_from,
                 }
             )

@@ -208,11 +208,21 @@ def _mean_distance(made: np.ndarray, points: np.ndarray) -> float:
     return float(np.linalg.norm(made.mean(axis=1) - points.mean(axis=1), axis=1).mean())
 
 
+def code() -> str:
+    """The hash of all code that decides these numbers."""
+    return code_hash("diptych.simpson", *map(algorithm_module, ("padpaf", "fedper")))
+
+
+def digest(variant: str, seed: int) -> str:
+    """What stands for the specification of a case: how its data are made."""
+    return hashlib.sha256(f"{seed} {CASES[variant]}".encode()).hexdigest()[:12]
+
+
 def measure(scale: str, seeds: list[int], records: Path, points: Path) -> None:
     """Write the records of all cases and seeds, and the points and lines of the first seed."""
     made = provenance()
     origin = {key: value for key, value in made.items() if key in COLUMNS}
-    origin["code"] = code_hash("diptych.simpson", *map(algorithm_module, ("padpaf", "fedper")))
+    origin["code"] = code()
     origin["versions"] = versions(made["packages"])
     rows: Rows = []
     drawn: Rows = []
@@ -221,7 +231,7 @@ def measure(scale: str, seeds: list[int], records: Path, points: Path) -> None:
             started = time.monotonic()
             errors, shown = case(variant, seed)
             origin |= {
-                "spec": hashlib.sha256(f"{seed} {CASES[variant]}".encode()).hexdigest()[:12],
+                "spec": digest(variant, seed),
                 "sources_sha256": hashlib.sha256(f"{shown}".encode()).hexdigest()[:12],
                 "wall_s": round(time.monotonic() - started, 2),
             }
@@ -232,7 +242,7 @@ def measure(scale: str, seeds: list[int], records: Path, points: Path) -> None:
                         "paper": "padpaf", "table": "simpson", "kind": "result", "dataset": "simpson",
                         "style": "all", "method": method, "variant": name, "metric": metric, "unit": "score",
                         "aggregate": "none", "value": value, "status": "ok", "scale": scale, "seed": seed,
-                        "run": f"padpaf/simpson/{method}/{name or 'default'}/{seed}", **origin,
+                        "run": f"padpaf/simpson/{method}/{name or 'default'}/{seed}", "budget": 1, **origin,
                     }
                 )  # fmt: skip
     write_csv(records, rows, COLUMNS)

@@ -64,7 +64,6 @@ class Layout(_Config):
         where: which records are in it, column -> values; the table's own accuracies over all clients if not given.
         reference: the row that trends are read from.
         means: compare with the means as printed, or as recomputed from the printed cells.
-        tolerance: how far a number may be off, as a share of the printed one; null for what its unit has.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
         note: what a reader has to know of our numbers; it stands under the table.
     """
@@ -76,7 +75,6 @@ class Layout(_Config):
     where: dict[str, list[str]] = {}
     reference: dict[str, str] = {}
     means: Literal["printed", "recomputed"] = "printed"
-    tolerance: Annotated[float, Field(gt=0)] | None = None
     quotes: list[Rule] = []
     note: str = ""
 
@@ -116,7 +114,8 @@ class Paper(_Config):
             fills, where these are not named after it.
         claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
             each.
-        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point.
+        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point; or why
+            there is no run of it.
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
         tuning: the search for what the paper is silent on.
@@ -157,12 +156,22 @@ class Scale(_Config):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a run is for: an experiment's table and setting. `stand_ins`: styles not played by the paper's images."""
+    """What a run is for: an experiment's table and setting. `published`: the same run as published."""
 
     spec: Spec
     table: str
     setting: str
-    stand_ins: frozenset[str] = frozenset()
+    published: Spec
+
+    @property
+    def stand_ins(self) -> frozenset[str]:
+        """The styles that are not played by the paper's images; parts of them are no others."""
+        theirs = self.published.data.styles
+        return frozenset(
+            style
+            for style, source in self.spec.data.styles.items()
+            if theirs.get(style, "").partition("[")[0] != source.partition("[")[0]
+        )
 
 
 def merged(base: Any, overlay: Any) -> Any:
@@ -210,25 +219,16 @@ class Study:
         cells = []
         for paper, experiment, values in self._grid():
             specs = self._specs(paper, values, self.scale.seeds[: experiment.seeds])
-            stand_ins = self._stand_ins(paper, values, specs[0])
+            (published,) = self.as_published._specs(paper, values, [specs[0].seed])
             for spec in specs:
                 run = named.setdefault((paper, spec.digest), spec)
-                cells.append(Cell(run, experiment.table, values.get("setting", ""), stand_ins))
+                cells.append(Cell(run, experiment.table, values.get("setting", ""), published))
         return cells
 
     @cached_property
-    def _as_published(self) -> "Study":
+    def as_published(self) -> "Study":
         """The same runs with all that the scale does not make smaller."""
         return Study(self.name, self.scale, {paper: read_paper(paper) for paper in self.papers})
-
-    def _stand_ins(self, paper: str, values: dict[str, str], spec: Spec) -> frozenset[str]:
-        """The styles that are not played by the paper's images; parts of them are no others."""
-        published = self._as_published._specs(paper, values, [spec.seed])[0].data.styles
-        return frozenset(
-            style
-            for style, source in spec.data.styles.items()
-            if published.get(style, "").partition("[")[0] != source.partition("[")[0]
-        )
 
     def runs_of(self, paper: str, figure: Figure) -> list[str]:
         """The runs of the first seed that a figure is drawn from: in their default form, unless it names a variant."""
@@ -274,7 +274,7 @@ class Study:
         """Every method at every point of its grid, on everything that it is tried on."""
         tuning.check(paper, self.scale.seeds)
         choose(f"{paper}: tuning.chosen_at", tuning.chosen_at, names_in("scales"))
-        experiments = self._as_published.papers[paper].experiments.values()
+        experiments = self.as_published.papers[paper].experiments.values()
         methods = {method for experiment in experiments for method in experiment.axes["method"]}
         for values in _product(tuning.axes):
             for grid in tuning.grids if self.why_left_out(values) is None else ():

@@ -176,9 +176,8 @@ class Workflow:
     def records(self) -> list[str]:
         """The records of every method of every paper."""
         records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in self._of_method]
-        return records + [
-            f"{self.results}/records/padpaf/simpson.csv" for paper in self.study.papers if paper == "padpaf"
-        ]
+        simpson = [f"{self.results}/records/padpaf/simpson.csv"] if "padpaf" in self.study.papers else []
+        return [*records, *simpson, f"{self.results}/records/counted.csv"]
 
     def tables(self) -> list[str]:
         """Every table in Markdown; CSV and LaTeX come with it."""

@@ -8,7 +8,7 @@ from pandas.core.groupby import SeriesGroupBy
 
 from common.codehash import ROOT
 from common.errors import InputError
-from common.records import COLUMNS
+from common.records import COLUMNS, IDENTITY
 
 PUBLISHED = ROOT / "results" / "paper"
 _CASE = [
@@ -29,6 +29,9 @@ _CASE = [
 ]
 """What an average over styles and splits keeps apart."""
 
+CELL = [*IDENTITY, "control", "scale", "seed", "run"]
+"""What there is one number for."""
+
 
 def read_csv(file: Path) -> pd.DataFrame:
     """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are."""
@@ -42,15 +45,23 @@ def read_rows(file: Path) -> pd.DataFrame:
     """Records as text, as `diptych evaluate` writes them.
 
     Raises:
-        InputError: the file cannot be read, has other columns, or values that are no numbers.
+        InputError: the file cannot be read, has other columns, values that are no numbers, or two for one cell.
     """
     records = read_csv(file)
     missing = [column for column in COLUMNS if column not in records]
     if missing:
         raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
+    if more := sorted({*map(str, records)} - {*COLUMNS}):
+        raise InputError(f"{file}: a record has no such columns: {', '.join(more)}")
     odd = records["value"][pd.to_numeric(records["value"], errors="coerce").isna() & (records["value"] != "")]
     if len(odd):
         raise InputError(f"{file}: line {odd.index[0] + 2}: a value must be a number or empty, got {odd.iloc[0]!r}")
+    twice = records.drop_duplicates([*CELL, "value"])
+    twice = twice[twice.duplicated(CELL)]
+    if len(twice):
+        row = twice.iloc[0]
+        what = f"{row['metric']} of {row['run']}"
+        raise InputError(f"{file}: line {twice.index[0] + 2}: {what} is there already, with another value")
     return records
 
 
@@ -98,6 +109,7 @@ def published(paper: str, table: str) -> pd.DataFrame:
     percent = rows["unit"] == "percent"
     for row in rows.index[percent]:
         rows.loc[row, ["value", "printed"]] = f"{round(float(rows.loc[row, 'value']) / 100, 6):g}"
+        rows.loc[row, "std"] = f"{round(float(rows.loc[row, 'std'] or 0) / 100, 6):g}"
     return rows.assign(unit=rows["unit"].where(~percent, "fraction"))
 
 
@@ -122,7 +134,8 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
         status=_one_of(cases["status"], "diverged", "ok"),
         source="",
         stand_in=_one_of(cases["stand_in"], "yes", ""),
-        run="",
+        differs=cases["differs"].agg(lambda keys: " ".join(sorted({*" ".join(keys).split()}))).to_numpy(),
+        run=cases["run"].agg(lambda runs: " ".join(sorted({*runs}))).to_numpy(),
     )
     whole = cases.size().to_numpy() == first.merge(expected, on=group)["expected"].to_numpy()
     return pd.concat([records, averages[whole]], ignore_index=True)

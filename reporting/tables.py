@@ -1,8 +1,10 @@
 """Tables: the published cells, ours in the same places, and the verdict on each."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,16 @@ import numpy as np
 import pandas as pd
 
 from common.files import written
+from reporting.evidence import Evidence, evidence
 from reporting.records import PUBLISHED, published, read_csv
-from reporting.verdict import Ours, Verdict, verdict
+from reporting.verdict import Printed, Spread, Verdict, verdict, within_seeds
 
 Key = tuple[Any, ...]
-Printed = dict[Any, dict[Any, Any]]
+Rows = dict[Key, dict[Any, Any]]
+"""The published rows by the keys of their cells."""
+Found = dict[Key, list[Evidence]]
+"""Our evidence by the keys of a cell, best first."""
+Spreads = dict[tuple[str, str], Spread]
 CONTROLS = {
     "untrained": "floor: untrained encoder",
     "shuffled-labels": "floor: shuffled labels",
@@ -35,15 +42,26 @@ CONTROLS = {
     "blur-2": "control: other images of the target, blurred by 2 pixels",
     "ceiling": "ceiling: real images",
 }
-SAID = ["ours", "std", "seeds", "paper", "difference", "verdict", "why", "stand_in", "note", "measured_as"]
-"""What is said of a cell."""
+SAID = [
+    *("ours", "std", "seeds", "paper", "difference", "verdict", "why"),
+    *("grade", "scale", "differs", "budget", "passed_over", "note", "measured_as"),
+]
+"""What is said of a cell. `grade` to `budget` are of the best evidence on it, `passed_over` names what is not."""
 CEILING = "ceiling: trained with labels"
-MARKS = {Verdict.AGREES: "✓", Verdict.TREND: "~", Verdict.DISAGREES: "✗", Verdict.NOT_COMPARABLE: "·"}
+MARKS = {
+    Verdict.AGREES: "✓",
+    Verdict.DISAGREES: "✗",
+    Verdict.UNDECIDED: "?",
+    Verdict.TREND_HOLDS: "↑",
+    Verdict.TREND_FAILS: "↓",
+    Verdict.WITHIN_NOISE: "≈",
+    Verdict.NOT_COMPARABLE: "·",
+}
 LEGEND = (
-    "Each cell: ours (paper's, difference) verdict. ✓ agrees: within {} and our 95 % interval. ~ trend "
-    "only: above or below the reference row as in the paper. ✗ disagrees. · not comparable: measured on stand-in data "
-    "or in another way, without a reference to see a trend from. – not measured. ± is the standard deviation over "
-    "seeds, given from three seeds on."
+    "Each cell: ours (paper's, difference) verdict. As published and with three seeds or more: ✓ agrees, ✗ disagrees, "
+    "? undecided. Else: ↑ the trend holds, above or below the reference row as in the paper, ↓ it fails, ≈ within "
+    "noise, · not comparable. – not measured. ± is the standard deviation over seeds, given from three seeds on. By "
+    "which tests, docs/verdicts.md says; why a cell came out as it did, the CSV."
 )
 
 
@@ -57,7 +75,6 @@ class Layout:
         reference: the row of a block from which trends are read.
         means: compare with means as printed, or as recomputed from the printed cells.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
-        tolerance: how far a number may be off, as a share of the printed one; None for what its unit has.
         note: what a reader has to know of our numbers.
     """
 
@@ -71,13 +88,7 @@ class Layout:
     reference: dict[str, str]
     means: str = "printed"
     quotes: list[dict[str, Any]] = field(default_factory=list)
-    tolerance: float | None = None
     note: str = ""
-
-    @property
-    def legend(self) -> str:
-        """What the cells say."""
-        return LEGEND.format("0.01 (FID: 0.5)" if self.tolerance is None else f"{self.tolerance:.0%} of the paper's")
 
     @property
     def keys(self) -> list[str]:
@@ -86,27 +97,28 @@ class Layout:
 
 
 def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
-    """One row per cell, the published ones first: keys, our number and the paper's, difference, verdict and notes.
+    """One row per cell, the published ones first: keys, our best number and the paper's, difference, verdict and notes.
 
     Args:
-        records: ours, with averages.
+        records: ours, with averages, of one scale or several.
         why: a cell's keys -> the reason why this scale does not measure it, None if there is none.
     """
+    return judged_cells(layout, found_in(layout, records), why)
+
+
+def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
+    """The same from the evidence on its cells."""
     paper = pd.concat([published(layout.paper, layout.table), *_quoted(layout)], ignore_index=True)
-    measured = _measured(layout, records)
-    groups = {key: _ours(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
     printed = {tuple(row[k] for k in layout.keys): row for row in paper.to_dict("records")}
     if layout.means == "recomputed":
         printed = {key: row | {"value": _recomputed(layout, row, paper)} for key, row in printed.items()}
+    spreads = _spreads(layout, printed, groups)
     rows = []
     for key in _ordered(layout, printed, groups):
         place = dict(zip(layout.keys, key, strict=True))
-        row, ours = printed.get(key), groups.get(key)
-        value = float(row["value"]) if row else None
-        unit = row["unit"] if row else "fraction"
-        reference = _reference(layout, place, printed, groups)
-        approximate = row is not None and row["approx"] == "yes"
-        found = verdict(ours, value, unit, reference, approximate, layout.tolerance)
+        row, found = printed.get(key), groups.get(key, [])
+        ours, theirs = found[0] if found else None, _printed(row) if row else None
+        judged = verdict(ours, theirs, *_trend(layout, key, printed, groups, spreads))
         rows.append(
             place
             | {
@@ -114,15 +126,72 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
                 "std": ours.std if ours and ours.seeds >= 3 else None,
                 "seeds": ours.seeds if ours else 0,
                 "paper": _as_printed(row) if row else "",
-                "difference": ours.mean - value if ours and value is not None else None,
-                "verdict": str(found),
-                "why": (why(place) or "no run for it") if found is Verdict.NOT_MEASURED else "",
-                "stand_in": "yes" if ours and not ours.comparable else "",
+                "difference": ours.mean - theirs.value if ours and theirs else None,
+                "verdict": str(judged.verdict),
+                "why": (why(place) or "no run for it") if ours is None else judged.why,
+                "grade": str(ours.grade) if ours else "",
+                "scale": ours.scale if ours else "",
+                "differs": " ".join(ours.differs) if ours else "",
+                "budget": ours.budget if ours else None,
+                "passed_over": "; ".join(map(_told, found[1:])),
                 "note": row["note"] if row and _is_erratum(row["note"]) else "",
                 "measured_as": ours.measured_as if ours else "",
             }
         )
     return pd.DataFrame(rows, columns=[*layout.keys, *SAID])
+
+
+def found_in(layout: Layout, records: pd.DataFrame) -> Found:
+    """All evidence on every cell of a table that has any, the best first."""
+    measured = _measured(layout, records)
+    return {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
+
+
+def _told(ours: Evidence) -> str:
+    """Evidence in a line."""
+    seeds = f"{ours.seeds} seed{'s' if ours.seeds > 1 else ''}"
+    return f"{ours.mean:.6g} at {ours.scale}, {ours.grade}, {seeds}"
+
+
+def _printed(row: dict[Any, Any]) -> Printed:
+    """A published row as a number to compare with."""
+    std, runs = float(row["std"] or 0), int(row["n_runs"] or 0)
+    return Printed(float(row["value"]), row["metric"], row["unit"], std, runs, row["approx"] == "yes")
+
+
+def _spreads(layout: Layout, printed: Rows, groups: Found) -> Spreads:
+    """By scale and metric: of differences from the reference row, within seeds, pooled over the printed rows."""
+    differences = defaultdict(list)
+    for key in printed:
+        for ours in groups.get(key, []):
+            if beside := _beside(ours, groups.get(_reference_key(layout, key), [])):
+                differences[ours.scale, ours.metric].append(within_seeds(ours, beside))
+    return {which: Spread.pooled(several) for which, several in differences.items()}
+
+
+def _reference_key(layout: Layout, key: Key) -> Key:
+    """The key of the cell that a trend is read from, for a cell that is not it; else that of none."""
+    place = dict(zip(layout.keys, key, strict=True))
+    if not layout.reference or all(place[k] == v for k, v in layout.reference.items()):
+        return ()
+    blank = {column: "" for column in layout.rows if column not in layout.reference}
+    return tuple((place | blank | layout.reference)[k] for k in layout.keys)
+
+
+def _trend(
+    layout: Layout, key: Key, printed: Rows, groups: Found, spreads: Spreads
+) -> tuple[tuple[Evidence, Printed] | None, Spread]:
+    """What a trend is read from, ours of the same scale and the paper's, and the noise of differences from it."""
+    ours, reference = groups.get(key, [None])[0], _reference_key(layout, key)
+    row, beside = printed.get(reference), _beside(ours, groups.get(reference, [])) if ours else None
+    if ours is None or row is None or beside is None:
+        return None, Spread()
+    return (beside, _printed(row)), spreads.get((ours.scale, ours.metric), Spread())
+
+
+def _beside(ours: Evidence, found: list[Evidence]) -> Evidence | None:
+    """What the same scale has of the reference."""
+    return next((other for other in found if other.scale == ours.scale and isfinite(other.mean)), None)
 
 
 def _quoted(layout: Layout) -> Iterator[pd.DataFrame]:
@@ -184,33 +253,7 @@ def _control_rows(
         yield ours[supervised].assign(**{label: CEILING}, **rest, ssl=ssl)
 
 
-def _ours(cells: pd.DataFrame) -> Ours:
-    """Every seed counts once, however many of the layout's tables its run is for."""
-    seeds = sorted(cells["seed"].unique())
-    by_seed = pd.Series([cells["value"][cells["seed"] == seed].mean(skipna=False) for seed in seeds])
-    return Ours(
-        mean=float(by_seed.mean(skipna=False)),
-        std=float(by_seed.std()) if len(by_seed) > 1 else 0.0,
-        seeds=len(by_seed),
-        comparable=not (cells["stand_in"] == "yes").any(),
-        diverged=bool((cells["status"] == "diverged").any()),
-        measured_as=" ".join(sorted({*cells["measured_as"]} - {""})) if "measured_as" in cells else "",
-    )
-
-
-def _reference(
-    layout: Layout, place: dict[str, str], printed: Printed, groups: dict[Any, Ours]
-) -> tuple[Ours | None, float | None]:
-    """Our and the printed number of the reference row, for a row that is not it."""
-    blank = {column: "" for column in layout.rows if column not in layout.reference}
-    if not layout.reference or all(place[k] == v for k, v in layout.reference.items()):
-        return None, None
-    key = tuple((place | blank | layout.reference)[k] for k in layout.keys)
-    row = printed.get(key)
-    return groups.get(key), float(row["value"]) if row else None
-
-
-def _ordered(layout: Layout, printed: Printed, groups: dict[Any, Ours]) -> list[Key]:
+def _ordered(layout: Layout, printed: Rows, groups: Found) -> list[Key]:
     """Published cells in the paper's order, then ours: block by block, further methods before controls."""
     controls = [*CONTROLS.values(), CEILING]
     extra = sorted(
@@ -293,7 +336,7 @@ def errata_of(paper: str, table: str) -> list[str]:
 def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     """The table for reading: a grid for each block, then legend, notes and the paper's errata."""
     cells, notes = _with_texts(cells)
-    lines = [f"# {layout.table.replace('table', 'Table ')}: {layout.title}", "", about, "", layout.legend]
+    lines = [f"# {layout.table.replace('table', 'Table ')}: {layout.title}", "", about, "", LEGEND]
     for block, part in cells.groupby(layout.blocks, sort=False) if layout.blocks else [((), cells)]:
         grid = _grid(layout, part)
         grid.index = pd.Index([_joined(row) for row in grid.index], name=" ".join(layout.rows))
@@ -303,7 +346,7 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         lines += ["", "## Note", "", layout.note]
     if ways := sorted({way for cell in cells["measured_as"] for way in cell.split()}):
         lines += ["", "## How it was measured", "", *(f"- `{way}`" for way in ways)]
-    reasons = cells[cells["why"] != ""].groupby("why", sort=False).size()
+    reasons = cells[cells["verdict"] == Verdict.NOT_MEASURED].groupby("why", sort=False).size()
     if len(reasons):
         lines += ["", "## Not measured", "", *(f"- {n} cells: {reason}" for reason, n in reasons.items())]
     if notes:
@@ -316,8 +359,9 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
 LATEX_PACKAGES = r"\usepackage{amssymb, booktabs, longtable, multirow}"
 _LATEX = {
     "✓": r"$\checkmark$",
-    "~": r"$\sim$",
-    r"\textasciitilde ": r"$\sim$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "≈": r"$\approx$",
     "✗": r"$\times$",
     "·": r"$\cdot$",
     "±": r"$\pm$",

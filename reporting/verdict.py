@@ -1,89 +1,247 @@
-"""Does our number agree with the paper's? One function says so for every cell of every table."""
+"""What our number says of the paper's: one function says so for every cell of every table.
 
+Firm words need the published experiment and three seeds:
+
+- *agrees*: equivalent to the printed number, by two one-sided t-tests (TOST, Schuirmann 1987), to within the metric's
+  tolerance and the deviation that the paper prints;
+- *disagrees*: farther off than that, by a t-test.
+
+More noise makes either harder, and so does a seed less. Else all that can be seen is whether a trend is the paper's:
+above or below the reference row, by a t-test on differences within seeds. Their spread is pooled over the table's rows,
+as the mean square within groups of an analysis of variance is, since few seeds say little of it, and a single one
+nothing; but it is never taken to be less than the row's own. There is no trend to see where the paper's own numbers are
+as close as its deviations (Welch's t-test) or, where it prints none, the tolerance.
+"""
+
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite, sqrt
+from math import isfinite, isnan, nan, sqrt
 
-from scipy.special import stdtrit
+import numpy as np
+from scipy import stats
 
-TOLERANCE = {"fraction": 0.01, "score": 0.5, "count": 0.0}
-"""How far a number may be off, beyond our own uncertainty: one point of accuracy, half a point of FID, no image."""
-TIE = 0.0005
-"""Differences below half of the last printed digit have no direction."""
+from common.errors import InputError
+from reporting.evidence import Evidence, Grade
+
+ALPHA = 0.05
+"""The level of every test."""
+SEEDS = 3
+"""Below which nothing is said firmly of a random number."""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a number may be off: by so much, and by a share of the printed one."""
+
+    absolute: float = 0.0
+    share: float = 0.0
+
+    def around(self, printed: float, approximate: bool) -> float:
+        """In the metric's unit. Where the paper itself says "about", 5 % more."""
+        return self.absolute + (self.share + (0.05 if approximate else 0.0)) * abs(printed)
+
+
+TOLERANCES = {
+    ("accuracy", "fraction"): Tolerance(absolute=0.01),  # one point
+    ("fid", "score"): Tolerance(absolute=0.5),
+    ("ssim", "score"): Tolerance(absolute=0.01),
+    ("nmse", "score"): Tolerance(share=0.05),
+    ("mse", "score"): Tolerance(share=0.05),
+    ("iterations", "count"): Tolerance(share=0.01),  # what FedINB's claims 9 and 11 call similar
+    ("parameters", "count"): Tolerance(),
+    ("images", "count"): Tolerance(),
+    ("classes", "count"): Tolerance(),
+}
+"""Of each metric and unit that a table compares."""
+COUNTED = frozenset(
+    {"bytes_down", "bytes_down_per_visit", "bytes_per_step", "bytes_up", "bytes_up_per_visit", "numbers_per_step"}
+    | {"parameters", "images", "classes", "clients", "total_clients", "identities", "latent_dim", "xi_over_dim_c"}
+    | {"communication_rounds", "local_epochs", "local_steps", "epochs_per_client", "client_fraction"}
+    | {"server_real_fraction", "generator_max_abs_diff", "discriminator_max_abs_diff", "gradient_max_abs_diff"}
+    | {"theta_max_abs_diff"}
+)
+"""Metrics with no chance in them, of which one run is as good as several: counts, settings, and identities."""
 
 
 class Verdict(StrEnum):
     """What comes out of a comparison."""
 
     AGREES = "agrees"
-    TREND = "trend only"
     DISAGREES = "disagrees"
+    UNDECIDED = "undecided"
+    TREND_HOLDS = "trend holds"
+    TREND_FAILS = "trend fails"
+    WITHIN_NOISE = "within noise"
     NOT_COMPARABLE = "not comparable"
     DIVERGED = "diverged"
     NOT_MEASURED = "not measured"
     NOT_PUBLISHED = "not in the paper"
 
 
+FIRM = frozenset({Verdict.AGREES, Verdict.DISAGREES})
+
+
 @dataclass(frozen=True)
-class Ours:
-    """A number of ours: its mean and standard deviation over seeds, and how many seeds.
+class Printed:
+    """A number as the paper prints it.
 
     Attributes:
-        comparable: measured on the data that the paper names and in its way, not on a stand-in.
-        measured_as: the full name of a metric that can be measured in several ways.
+        std, runs: the deviation that it prints, over so many runs; 0 where it does not.
+        approximate: the paper itself says "about".
     """
 
-    mean: float
-    std: float
-    seeds: int
-    comparable: bool = True
-    diverged: bool = False
-    measured_as: str = ""
+    value: float
+    metric: str = "accuracy"
+    unit: str = "fraction"
+    std: float = 0.0
+    runs: int = 0
+    approximate: bool = False
 
     @property
-    def half_width(self) -> float:
-        """Half of the 95 % t-interval of the mean; 0 under three seeds, which say nothing about spread."""
-        return float(stdtrit(self.seeds - 1, 0.975)) * self.std / sqrt(self.seeds) if self.seeds >= 3 else 0.0
+    def tolerance(self) -> float:
+        """How far ours may be off, whatever the deviation that the paper prints.
+
+        Raises:
+            InputError: nobody has said how far this metric may be off in this unit.
+        """
+        if (self.metric, self.unit) not in TOLERANCES:
+            raise InputError(
+                f"{self.metric} in the unit '{self.unit}': cannot be compared with the paper's, since it has no "
+                "tolerance; add one to TOLERANCES in reporting/verdict.py"
+            )
+        return TOLERANCES[self.metric, self.unit].around(self.value, self.approximate)
 
 
-def _direction(difference: float) -> int:
-    return 0 if abs(difference) < TIE else 1 if difference > 0 else -1
+@dataclass(frozen=True)
+class Spread:
+    """A standard deviation, pooled, and its degrees of freedom; 0 if nothing has two seeds."""
+
+    std: float = 0.0
+    freedom: int = 0
+
+    @classmethod
+    def pooled(cls, groups: Iterable[Collection[float]]) -> "Spread":
+        """Within groups: the root of the mean square."""
+        several = [np.asarray(list(group), dtype=float) for group in groups if len(group) > 1]
+        squares = sum(float(np.square(group - group.mean()).sum()) for group in several)
+        freedom = sum(len(group) - 1 for group in several)
+        return cls(sqrt(squares / freedom), freedom) if freedom else cls()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, and the reason for it in words."""
+
+    verdict: Verdict
+    why: str = ""
+
+
+def above_zero(differences: Collection[float], spread: Spread = Spread()) -> float:
+    """The p-value against a mean that is not above zero, by a one-sided t-test; NaN where no spread is known.
+
+    Args:
+        differences: within seeds.
+        spread: pooled over what is alike. The differences' own is taken where it is larger.
+    """
+    freedom = max(spread.freedom, len(differences) - 1)
+    if freedom == 0:
+        return nan
+    mean, own = float(np.mean(list(differences))), Spread.pooled([differences]).std
+    error = max(own, spread.std) / sqrt(len(differences))
+    if error == 0:
+        return 0.5 if mean == 0 else float(mean < 0)
+    return float(stats.t.sf(mean / error, freedom))
+
+
+def within_seeds(ours: Evidence, other: Evidence) -> list[float]:
+    """The differences of two numbers, of the seeds that both have."""
+    return [value - other.values[seed] for seed, value in ours.values.items() if seed in other.values]
 
 
 def verdict(
-    ours: Ours | None,
-    paper: float | None,
-    unit: str = "fraction",
-    reference: tuple[Ours | None, float | None] = (None, None),
-    approximate: bool = False,
-    tolerance: float | None = None,
-) -> Verdict:
+    ours: Evidence | None,
+    paper: Printed | None,
+    reference: tuple[Evidence, Printed] | None = None,
+    spread: Spread = Spread(),
+) -> Judgement:
     """Compare one cell.
 
     Args:
         ours: our number, None if there is none.
         paper: the printed number, None if the paper has none.
-        reference: our and the printed number of the cell that a trend is measured from: the same column's baseline.
-        approximate: the paper itself says "about"; 5 % off is then no disagreement.
-        tolerance: how far it may be off, as a share of the printed number, in the place of the unit's tolerance.
+        reference: our and the printed number that a trend is read from, of the same scale: the column's baseline.
+        spread: of differences from the reference, within seeds, over the table's rows.
 
-    Returns:
-        agrees: within the tolerance plus our 95 % half-width, on the paper's data.
-        trend only: not that, but above, below or level with the reference as in the paper.
-        disagrees: neither. not comparable: on stand-in data, and there is no reference to see a trend from.
+    Raises:
+        InputError: the metric has no tolerance in its unit.
     """
     if ours is None:
-        return Verdict.NOT_MEASURED
+        return Judgement(Verdict.NOT_MEASURED)
     if paper is None:
-        return Verdict.NOT_PUBLISHED
-    if ours.diverged or not isfinite(ours.mean):
-        return Verdict.DIVERGED
-    slack = TOLERANCE.get(unit, 0.0) if tolerance is None else tolerance * abs(paper)
-    slack += 0.05 * abs(paper) if approximate else 0.0
-    if ours.comparable and abs(ours.mean - paper) <= slack + ours.half_width + 1e-9:
-        return Verdict.AGREES
-    our_reference, paper_reference = reference
-    if our_reference is None or paper_reference is None or not isfinite(our_reference.mean):
-        return Verdict.DISAGREES if ours.comparable else Verdict.NOT_COMPARABLE
-    same = _direction(ours.mean - our_reference.mean) == _direction(paper - paper_reference)
-    return Verdict.TREND if same else Verdict.DISAGREES
+        return Judgement(Verdict.NOT_PUBLISHED)
+    if not isfinite(ours.mean):
+        return Judgement(Verdict.DIVERGED)
+    firm = _firm(ours, paper)
+    return firm if firm.verdict in FIRM else _trend(ours, paper, reference, spread, firm)
+
+
+def _firm(ours: Evidence, paper: Printed) -> Judgement:
+    """Agrees or disagrees, or why neither can be said."""
+    margin, values = paper.tolerance + paper.std, ours.values.values()
+    if ours.grade is not Grade.AS_PUBLISHED:
+        return Judgement(Verdict.NOT_COMPARABLE, ours.grade)
+    if paper.metric in COUNTED:
+        near = abs(ours.mean - paper.value) <= margin + 1e-9
+        return Judgement(Verdict.AGREES if near else Verdict.DISAGREES, "counted, no test")
+    if ours.seeds < SEEDS:
+        return Judgement(Verdict.UNDECIDED, f"{_seeds(ours.seeds)}, of which {SEEDS} are needed")
+    equivalent = max(above_zero([margin + sign * (value - paper.value) for value in values]) for sign in (1, -1))
+    apart = 2 * min(above_zero([sign * (value - paper.value) - margin for value in values]) for sign in (1, -1))
+    if equivalent < ALPHA:
+        return Judgement(Verdict.AGREES, f"within {margin:.3g}: TOST, p = {equivalent:.2g}")
+    if apart < ALPHA:
+        return Judgement(Verdict.DISAGREES, f"beyond {margin:.3g}: t-test, p = {apart:.2g}")
+    why = f"within {margin:.3g}: TOST, p = {equivalent:.2g}; beyond it: t-test, p = {min(apart, 1):.2g}"
+    return Judgement(Verdict.UNDECIDED, why)
+
+
+def _trend(
+    ours: Evidence, paper: Printed, reference: tuple[Evidence, Printed] | None, spread: Spread, firm: Judgement
+) -> Judgement:
+    """Whether ours is on the paper's side of the reference; without one, what could be said without it."""
+    if reference is None or not isfinite(reference[0].mean):
+        why = firm.why if firm.verdict is Verdict.UNDECIDED else f"{firm.why}, and no row to see a trend from"
+        return Judgement(firm.verdict, why)
+    theirs = paper.value - reference[1].value
+    if not _apart(paper, reference[1]):
+        return Judgement(Verdict.NOT_COMPARABLE, "the paper's own numbers are too close for a trend")
+    differences = within_seeds(ours, reference[0])
+    if not differences:
+        return Judgement(Verdict.NOT_COMPARABLE, "no seed that the reference row has, too")
+    if paper.metric in COUNTED:
+        same = np.sign(np.mean(differences)) == np.sign(theirs)
+        return Judgement(Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS, "counted, no test")
+    above = above_zero(differences, spread)
+    if isnan(above):
+        return Judgement(
+            Verdict.WITHIN_NOISE, "one seed, and no row of the table has two: nothing is known of the noise"
+        )
+    p = 2 * min(above, 1 - above)
+    if p >= ALPHA:
+        return Judgement(Verdict.WITHIN_NOISE, f"{_seeds(len(differences))}, t-test within seeds, p = {p:.2g}")
+    same = (above < 0.5) == (theirs > 0)
+    holds = Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS
+    return Judgement(holds, f"{_seeds(len(differences))}, t-test within seeds, p = {p:.2g}")
+
+
+def _apart(paper: Printed, reference: Printed) -> bool:
+    """Whether two printed numbers differ: by Welch's t-test where both have a deviation, else by the tolerance."""
+    if paper.std and reference.std and min(paper.runs, reference.runs) > 1:
+        one, other = ((x.value, x.std, x.runs) for x in (paper, reference))
+        return bool(stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue < ALPHA)
+    return abs(paper.value - reference.value) > paper.tolerance
+
+
+def _seeds(n: int) -> str:
+    return f"{n} seed{'s' if n > 1 else ''}"

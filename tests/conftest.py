@@ -21,7 +21,7 @@ def finished(tmp_path_factory, worker_id) -> Checkout:
     with FileLock(shared / "finished.lock"):
         if not (shared / "finished").exists():
             checkout = Checkout(tmp_path_factory.mktemp("making") / "diptych")
-            checkout.snakemake("tables", "figures", "claims")
+            checkout.snakemake("tables", "figures", "claims", "report")
             checkout.path.rename(shared / "finished")
     return Checkout(shared / "finished", source=None)
 

@@ -6,6 +6,7 @@ from common.records import COLUMNS
 from common.run_folder import write_csv
 from diptych.gathering import gather
 from diptych.study import load_study
+from reporting.records import read_rows
 
 
 def _gathered(scale: str, run: str, styles: list[str], folder) -> pd.DataFrame:
@@ -27,3 +28,14 @@ def test_the_papers_own_images_stand_in_for_nothing(tmp_path):
     found = _gathered("paper", cell.spec.run, ["mnist", "all"], tmp_path)
     assert set(found["stand_in"]) == {""}
     assert cell.table in set(found["table"])
+
+
+def test_what_is_for_one_table_only_is_in_no_other(tmp_path):
+    """What a specification says of a run may be other than what its run did at a smaller scale."""
+    cell = load_study("tiny").cells[0]
+    measured = dict.fromkeys(COLUMNS, "") | {"run": cell.spec.run, "metric": "communication_rounds", "value": 2}
+    counted = measured | {"table": "specification", "value": 100}
+    write_csv(tmp_path / "part.csv", [measured, counted], COLUMNS)
+    gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv")
+    found = read_rows(tmp_path / "records.csv")
+    assert dict(zip(found["table"], found["value"], strict=True)) == {cell.table: "2", "specification": "100"}

@@ -5,7 +5,7 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.claims import Evaluator, Unknown, findings, index_of
+from reporting.claims import Evaluator, Shelf, Unknown, findings
 from reporting.records import PUBLISHED, published, read_csv, read_records
 from reporting.tables import Layout, cells_of, markdown
 
@@ -17,11 +17,17 @@ FILLED_BY = {"table1": "table3", "table2": "table4"}
 
 def _record(**columns) -> dict:
     given = {"paper": "fedinb", "seed": "1", "status": "ok", "style": "all", "aggregate": "none", "unit": "score"}
+    given |= {"scale": "paper", "budget": "1"}
     return dict.fromkeys(COLUMNS, "") | given | columns
 
 
 def _frame(rows: list[dict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS).astype({"value": float})
+
+
+def _thrice(rows: list[dict]) -> pd.DataFrame:
+    """Three seeds that say the same."""
+    return _frame([row | {"seed": seed} for row in rows for seed in "123"])
 
 
 def _layout(table: str) -> Layout:
@@ -43,7 +49,7 @@ def _as_if_measured(table: str) -> list[dict]:
 
 @pytest.mark.parametrize("table", [*GENERALISATION, *ITERATIONS])
 def test_every_printed_cell_finds_its_number(table):
-    cells = cells_of(_layout(table), _frame(_as_if_measured(table)), lambda place: None)
+    cells = cells_of(_layout(table), _thrice(_as_if_measured(table)), lambda place: None)
     assert len(cells) == len(published("fedinb", table))
     assert (cells["verdict"] == "agrees").all()
     assert (cells["difference"].abs() < 1e-9).all()
@@ -66,10 +72,8 @@ def test_the_errata_stand_under_their_tables():
 @pytest.mark.parametrize(("share", "expected"), [(1.0099, "agrees"), (0.9901, "agrees"), (1.0101, "disagrees")])
 def test_iterations_may_be_off_by_a_percent(share, expected):
     rows = [row | {"value": float(row["value"]) * share} for row in _as_if_measured("table5")]
-    cells = cells_of(_layout("table5"), _frame(rows), lambda place: None)
+    cells = cells_of(_layout("table5"), _thrice(rows), lambda place: None)
     assert set(cells["verdict"]) == {expected}
-    assert "within 1% of the paper's" in markdown(_layout("table5"), cells, "about")
-    assert "within 0.01 (FID: 0.5)" in markdown(_layout("table1"), cells_of(_layout("table1"), _frame([]), str), "")
 
 
 def _translated(**columns) -> dict:
@@ -116,23 +120,23 @@ def test_every_seed_counts_once_though_one_is_for_two_tables():
 
 def _verdicts(rows: list[dict], fixed: dict | None = None, aliases: dict | None = None) -> dict[str, str]:
     fixed, aliases = (FEDINB.claims, FEDINB.aliases) if fixed is None else (fixed, aliases)
-    return {f.claim: f.verdict for f in findings("fedinb", _frame(rows), fixed, aliases)}
+    return {f.claim: f.verdict for f in findings("fedinb", _thrice(rows), fixed, aliases)}
 
 
 def test_the_papers_claims_on_the_papers_numbers():
-    """Printed deviations are those of three seeds around the printed mean; hours are minutes."""
+    """Which way they point: printed deviations are those of three seeds around the printed mean; hours are minutes."""
     rows = []
     for table in (*GENERALISATION, *ITERATIONS, "text"):
         for row in published("fedinb", table).to_dict("records"):
-            value, apart = float(row["value"]), float(row["std"] or 0) / (100 if row["unit"] == "fraction" else 1)
+            value, apart = float(row["value"]), float(row["std"] or 0)
             value *= 60 if row["unit"] == "hours" else 1
             cell = _record(**{k: row[k] for k in COLUMNS if k in row})
             rows += [cell | {"seed": str(n), "value": value + n * apart} for n in (-1, 0, 1)]
-    said = {"yes": "supported", "no": "contradicted", "not-printed": "not measured"}
+    said = {"yes": "for", "no": "against", "not-printed": ""}
     claims = read_csv(PUBLISHED / "claims.csv").query("paper == 'fedinb'")
     expected = {c["claim_id"]: said[c["published_holds"]] for c in claims.to_dict("records")}
     assert len(expected) == 30
-    assert _verdicts(rows, {}, {}) == expected
+    assert {f.claim: f.points for f in findings("fedinb", _frame(rows), {}, {})} == expected
 
 
 HIST, INDAE, STARGAN = "fedinb-hist-indae", "fedinb-indae", "fedstargan"
@@ -219,7 +223,7 @@ def test_claims_on_generalisation_are_of_the_published_protocol_at_the_end():
     verdicts = _verdicts(rows)
     assert {verdicts[f"fedinb-0{n}"] for n in (1, 2, 3, 4, 6, 8)} == {"supported"}
     assert verdicts["fedinb-05"] == "contradicted"
-    assert verdicts["fedinb-07"] == "not measured", "one seed has no deviation"
+    assert verdicts["fedinb-07"] == "undecided", "no test says whether deviations of three seeds differ"
 
 
 # ---- aliases
@@ -228,7 +232,7 @@ def test_claims_on_generalisation_are_of_the_published_protocol_at_the_end():
 def _evaluator(aliases: dict, fixed: dict | None = None) -> Evaluator:
     cases = (("", "final", 1.0), ("j=50", "final", 2.0), ("j=50", "start", 3.0), ("other", "final", 2.0))
     records = _frame([_record(metric="wd", variant=v, setting=s, value=value) for v, s, value in cases])
-    return Evaluator(records, index_of(records), fixed or {}, aliases)
+    return Evaluator(Shelf.of(records), fixed or {}, aliases)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +266,7 @@ def test_the_deviation_is_that_of_the_seeds():
     values = {"1": 0.2, "2": 0.4, "3": 0.9}
     records = _frame([_record(metric="accuracy", method=m, seed=s, value=v) for s, v in values.items() for m in "ab"])
     two = records[(records["method"] == "a") | (records["seed"] != "3")].reset_index(drop=True)
-    evaluator = Evaluator(two, index_of(two))
-    assert evaluator.sd("accuracy", method="a") == pytest.approx((0.13) ** 0.5)
+    evaluator = Evaluator(Shelf.of(two))
+    assert evaluator.sd("accuracy", method="a").mean == pytest.approx((0.13) ** 0.5)
     assert isinstance(evaluator.sd("accuracy", method="b"), Unknown)
     assert isinstance(evaluator.sd("accuracy", method="z"), Unknown)

@@ -19,6 +19,7 @@ def _layout() -> Layout:
 
 def _record(**columns) -> dict:
     given = {"paper": "padpaf", "table": "table1", "dataset": "mnist", "seed": "1", "status": "ok", "unit": "score"}
+    given |= {"scale": "paper", "budget": "1"}
     return dict.fromkeys(COLUMNS, "") | given | columns
 
 
@@ -29,13 +30,15 @@ def _distances(extractor: str, shift: float = 0.0) -> list[dict]:
         value = float(row["value"])
         if row["method"] == "ditto-fedprox" and row["client"] == "all":
             value = 81.342
-        keys = {key: row[key] for key in ("method", "client", "style", "aggregate")}
+        keys = {key: row[key] for key in ("method", "client", "style", "aggregate")} | {"split": "eight-clients"}
         rows.append(_record(metric=f"fid:{extractor}-abc:1-generated:1-train", value=value + shift, **keys))
     return rows
 
 
 def _records(*parts: list[dict]) -> pd.DataFrame:
-    return with_families(pd.DataFrame([row for part in parts for row in part], columns=COLUMNS))
+    """Three seeds that say the same."""
+    rows = [row | {"seed": seed} for part in parts for row in part for seed in "123"]
+    return with_families(pd.DataFrame(rows, columns=COLUMNS))
 
 
 def _cells(records: pd.DataFrame) -> pd.DataFrame:
@@ -53,7 +56,8 @@ def test_the_mean_is_compared_as_it_should_have_been():
 
 def test_another_extractor_can_only_show_a_trend():
     cells = _cells(_records(_distances("domain-classifier")))
-    assert set(cells["verdict"]) == {"trend only", "not comparable"}
+    assert set(cells["verdict"]) == {"trend holds", "not comparable"}
+    assert set(cells["grade"]) == {"stand-in"}
     assert "`fid:domain-classifier-abc:1-generated:1-train`" in markdown(_layout(), cells, "a scale")
 
 
@@ -106,10 +110,12 @@ def test_what_befalls_test_images_decides_the_claim_about_them():
 
 
 def test_runs_that_are_too_short_to_decide_a_claim_do_not():
-    records = _records(_agreements("", {"": 0.4, "conditional": 0.2}))
-    for scale, verdict in (("reference-padpaf", "undecided"), ("paper", "contradicted")):
-        config = load_study(scale).papers["padpaf"]
-        found = {f.claim: f for f in findings("padpaf", records, config.claims, config.aliases, config.undecided)}
+    rows = _agreements("", {"": 0.4, "conditional": 0.2})
+    for differs, verdict in (("training.rounds", "undecided"), ("", "contradicted")):
+        config = load_study("reference-padpaf").papers["padpaf"]
+        records = _records([row | {"differs": differs} for row in rows])
+        undecided = {"paper": config.undecided}
+        found = {f.claim: f for f in findings("padpaf", records, config.claims, config.aliases, undecided)}
         assert found["padpaf-16"].verdict == verdict
         assert "conditional 0.200" in found["padpaf-16"].detail
         assert found["padpaf-13"].verdict == "not measured"

@@ -81,6 +81,13 @@ def test_claims_have_a_verdict(paper, made):
     assert (results(made) / "claims" / f"{paper}.md").stat().st_size
 
 
+def test_a_report_can_be_made_of_what_is_there(made, tmp_path):
+    made.run("diptych", "report", "results/tiny", "--out", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    for name in (*TABLES, *FIGURES):
+        assert f'id="{name}' in page
+
+
 def test_every_run_is_trained_by_its_own_method_and_measured(made):
     check_runs(made)
 

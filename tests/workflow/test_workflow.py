@@ -19,7 +19,7 @@ from tests.workflow.checks import check_records, check_runs, results
 
 pytestmark = pytest.mark.slow
 
-EVERYTHING = ("tables", "figures", "claims")
+EVERYTHING = ("tables", "figures", "claims", "report")
 
 
 # ---- what comes out
@@ -35,6 +35,8 @@ def test_every_table_figure_and_claim_comes_out(finished):
             for form in ("png", "pdf", "svg"):
                 assert (results(finished) / "figures" / f"{paper}-{figure}.{form}").stat().st_size
         assert (results(finished) / "claims" / f"{paper}.md").stat().st_size
+    report = (results(finished) / "report.html").read_text()
+    assert all(config.title in report for config in study.papers.values())
 
 
 def test_every_rule_has_trained_its_own_method(finished):

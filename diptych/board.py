@@ -1,0 +1,98 @@
+"""Everything that the board needs: the configuration of all papers, and all records below a folder."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from diptych.outputs import findings_of, layout_of
+from diptych.study import Cell, Figure, Paper, Study, load_study
+from reporting.board import Board, row_of
+from reporting.evidence import RECORDS, Evidence, as_one, read_base
+from reporting.records import PUBLISHED, published, read_csv, read_records
+from reporting.tables import Layout, cells_of
+
+PAPERS = ("padpaf", "fedstyle", "feddva", "psfedgan", "fedinb")
+NOT_THERE = "no record of it"
+"""Why a cell was not measured that a run would fill."""
+
+
+def titles() -> dict[str, str]:
+    """The papers in the board's order, and what they are called."""
+    return {paper: load_study("paper").papers[paper].title.partition(":")[0] for paper in PAPERS}
+
+
+def board_of(folder: Path) -> Board:
+    """The board of all records below a folder of several scales.
+
+    Raises:
+        InputError: there are none, or a file is no table of records.
+    """
+    base, study = read_base(folder), load_study("paper")
+    papers = {paper: study.papers[paper] for paper in PAPERS}
+    cells = {key: part for paper in papers for key, part in _cells(paper, study, base).items()}
+    rows = [row_of(*key, papers[key[0]].tables[key[1]].title, part) for key, part in cells.items()]
+    found = [finding for paper, config in papers.items() for finding in findings_of(paper, config, base)]
+    figures = [row for paper, config in papers.items() for row in _figures(paper, config, folder)]
+    return Board(pd.DataFrame(rows), cells, found, pd.DataFrame(figures))
+
+
+def _cells(paper: str, study: Study, base: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
+    """The cells of the tables of a paper that have printed numbers."""
+    runs = [
+        cell for cell in study.cells if cell.spec.labels["paper"] == paper and cell.spec.seed == study.scale.seeds[0]
+    ]
+    ours, found = base[base["paper"] == paper], {}
+    for table in study.papers[paper].tables:
+        layout = layout_of(paper, table, study.papers[paper])
+        if layout.quotes or len(published(paper, table)):
+            cells = cells_of(layout, ours, lambda place: NOT_THERE)
+            places = cells[layout.keys].to_dict("records")
+            found[paper, table] = cells.assign(configured=[_is_configured(layout, place, runs) for place in places])
+    return found
+
+
+def _is_configured(layout: Layout, place: dict[Any, Any], runs: list[Cell]) -> bool:
+    """Whether a run is for a cell: each axis that both have is the same, and an average is over all values of it."""
+    if place.get("dataset") == "simpson" or layout.table == "simpson":  # which is no run of an algorithm
+        return True
+    tables = set(layout.where.get("table", [layout.table])) & {run.table for run in runs}
+    for run in runs:
+        axes = run.spec.labels | ({"setting": run.setting} if run.setting else {})
+        same = all(place[axis] in (value, "all", "") for axis, value in axes.items() if axis in place)
+        if same and (not tables or run.table in tables):
+            return True
+    return False
+
+
+def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:
+    """The figures of a paper with data in them: whether they are drawn, and of what."""
+    printed = read_csv(PUBLISHED / "figures.csv").query("paper == @paper and kind != 'diagram' and panel == ''")
+    numbered = [f"figure{n}" for n in printed["figure"] if n.isdecimal()]
+    rows = []
+    for name in dict.fromkeys([*numbered, *config.figures]):
+        figure = config.figures.get(name)
+        drawn = {file.parent.parent: file for file in sorted(folder.glob(f"*/figures/{paper}-{name}.png"))}
+        shown = next((_drawn_from(paper, figure, place) for place in drawn if figure), None)
+        rows.append(
+            {
+                "paper": paper,
+                "figure": name,
+                "shows": figure.shows if figure else "",
+                "configured": "yes" if figure else "no",
+                "drawn": ", ".join(place.name for place in drawn),
+                "grade": str(shown.grade) if shown else "",
+            }
+        )
+    return rows
+
+
+def _drawn_from(paper: str, figure: Figure, place: Path) -> Evidence | None:
+    """The records of the runs that a figure was drawn from, as evidence."""
+    records = pd.concat(read_records(file) for file in place.glob(RECORDS.partition("/")[2]))
+    ours = records[(records["paper"] == paper) & (records["kind"] == "result") & (records["measured_as"] == "")]
+    if figure.data == "points":
+        ours = ours[ours["dataset"] == "simpson"]
+    for axis, values in figure.where.items():
+        ours = ours[ours[axis].isin(values)]
+    return as_one(ours) if len(ours) else None

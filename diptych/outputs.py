@@ -1,0 +1,39 @@
+"""What records become: tables and claims, laid out as a study says."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from common.errors import choose
+from diptych.study import Paper, Study, load_study, names_in
+from reporting.claims import Finding, findings, write_claims
+from reporting.tables import Layout, cells_of, write_table
+
+
+def layout_of(paper: str, table: str, config: Paper) -> Layout:
+    """The layout of a table as it is configured."""
+    return Layout(paper=paper, table=table, **config.tables[table].model_dump())
+
+
+def named(study: Study, table: str) -> Layout:
+    """The layout of a table, such as fedstyle-table1; InputError if the study has none of this name."""
+    layouts = {f"{paper}-{name}": (paper, name) for paper, config in study.papers.items() for name in config.tables}
+    paper, name = layouts[choose("table", table, layouts)]
+    return layout_of(paper, name, study.papers[paper])
+
+
+def table(study: Study, layout: Layout, records: pd.DataFrame, out: Path) -> None:
+    """Write a table as Markdown, CSV and LaTeX."""
+    write_table(layout, cells_of(layout, records, study.why_left_out), study.about(layout.paper), out)
+
+
+def claims(study: Study, paper: str, records: pd.DataFrame, out: Path) -> None:
+    """Write what the records say of a paper's claims, as Markdown and CSV."""
+    write_claims(paper, findings_of(paper, study.papers[paper], records), study.about(paper), out)
+
+
+def findings_of(paper: str, config: Paper, records: pd.DataFrame) -> list[Finding]:
+    """What records of one scale or several say of a paper's claims. Of which a scale is too small, its file says."""
+    studies = {str(s): load_study(s) for s in records["scale"].unique() if s in names_in("scales")}
+    undecided = {s: study.papers[paper].undecided for s, study in studies.items() if paper in study.papers}
+    return findings(paper, records, config.claims, config.aliases, undecided)

@@ -1,0 +1,134 @@
+"""How far a number is from what was published: the keys in which its run differs, and its share of the training."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from common.spec import Spec
+from diptych.cost import passes_of
+from diptych.study import Study, load_study
+
+UNKNOWN = "unknown"
+NAMES = {"run", "scale", "labels", "seed", "start"}
+"""What a run is called, and what is repeated; whatever it starts from is compared by itself."""
+KEPT = ("features", "inversion", "samples", "score_every", "snapshots", "training.channels_last")
+"""Keys that change nothing that is trained: what is kept of a run, and how it lies in memory."""
+USES = {
+    "asked-labels": ("samples",),
+    "attacks": ("samples", "snapshots"),  # the best of those rounds, too
+    "client-probe": ("samples",),
+    "code-clusters": ("samples",),
+    "code-variance": ("samples",),
+    "curves": ("score_every",),
+    "disentanglement": ("samples",),
+    "divergences": ("samples",),
+    "dual-probe": ("samples",),
+    "fid": ("samples",),
+    "identity-probe": ("samples",),
+    "inversion": ("inversion",),
+    "label-probe": ("samples",),
+    "membership": ("samples",),
+    "restyling": ("samples",),
+    "swaps": ("samples",),
+    "translation": ("samples",),
+}
+"""Evaluation -> what it depends on of the above."""
+JUDGED = ("asked-labels", "attacks", "judge", "restyling", "swaps")
+"""Evaluations in the eyes of a judge, whose settings then count. Distances on its features say so in their names."""
+NAMED = ("extractors", "test_images")
+"""Settings of evaluations whose value stands in the record itself."""
+ALONE = {"class-entropy": ("data",), "judge": ("data",), "sources": ("data.styles",)}
+"""Evaluation -> all that it depends on, of those that do not depend on the training."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the runs of a study are compared with.
+
+    Attributes:
+        runs: by name, to find those that others start from.
+        published: the same as published, by name without the seed.
+    """
+
+    study: Study
+    runs: Mapping[str, Spec]
+    published: Mapping[str, Spec]
+
+    @classmethod
+    def of(cls, study: Study) -> "Reference":
+        """What the study itself asks for."""
+        return cls(study, study.specs, {_unseeded(cell.spec.run): cell.published for cell in study.cells})
+
+    def distance(self, spec: Spec, evaluation: str) -> dict[str, str]:
+        """The columns EVIDENCE of what `evaluation` measures on this run."""
+        if _unseeded(spec.run) not in self.published:
+            return {"differs": UNKNOWN, "budget": ""}
+        keys = [key for key in self._different(spec) if _counts(key, evaluation)]
+        keys += self._measured_otherwise(spec.labels["paper"], evaluation)
+        return {"differs": " ".join(sorted(keys)), "budget": f"{self._share(spec):.3g}"}
+
+    def _different(self, spec: Spec) -> Iterator[str]:
+        theirs = self.published[_unseeded(spec.run)]
+        yield from _differing(*(s.model_dump(mode="json", exclude=NAMES) for s in (spec, theirs)))
+        if _unseeded(spec.start) != _unseeded(theirs.start):
+            yield "start"
+        elif spec.start:
+            keys = self._different(self.runs[spec.start])
+            yield from (f"start.{key}" for key in keys if not _below(key, KEPT))
+
+    def _measured_otherwise(self, paper: str, evaluation: str) -> Iterator[str]:
+        ours, theirs = (study.papers[paper] for study in (self.study, self.study.as_published))
+        settings = (config.evaluation.get(evaluation, {}) for config in (ours, theirs))
+        yield from (f"evaluation.{evaluation}.{key}" for key in _differing(*settings) if not _below(key, NAMED))
+        if evaluation in JUDGED and ours.judge and theirs.judge:
+            yield from (f"judge.{key}" for key in _differing(ours.judge.model_dump(), theirs.judge.model_dump()))
+
+    def _share(self, spec: Spec) -> float:
+        ours = _chain(spec, self.runs.__getitem__)
+        theirs = _chain(self.published[_unseeded(spec.run)], lambda run: self.published[_unseeded(run)])
+        return sum(map(passes_of, ours)) / sum(map(passes_of, theirs))
+
+
+@cache
+def reference(scale: str) -> Reference:
+    """What the runs of a scale are compared with."""
+    return Reference.of(load_study(scale))
+
+
+def _unseeded(run: str) -> str:
+    return run.rpartition("/")[0]
+
+
+def _chain(spec: Spec, find: Callable[[str], Spec]) -> Iterator[Spec]:
+    """A run and all before it."""
+    yield spec
+    if spec.start:
+        yield from _chain(find(spec.start), find)
+
+
+def _below(key: str, sections: tuple[str, ...]) -> bool:
+    return any(f"{key}.".startswith(f"{section}.") for section in sections)
+
+
+def _counts(key: str, evaluation: str) -> bool:
+    """Whether a key matters to what is measured."""
+    if evaluation in ALONE:
+        return _below(key, ALONE[evaluation])
+    return not _below(key, KEPT) or _below(key, USES.get(evaluation, ()))
+
+
+def _flat(section: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(section, dict):
+        yield prefix, section
+        return
+    for key, value in section.items():
+        yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
+
+
+def _differing(ours: Any, theirs: Any) -> list[str]:
+    """The dotted keys of two mappings whose values are not the same; only the `name` of a section that has another."""
+    a, b = dict(_flat(ours)), dict(_flat(theirs))
+    keys = [key for key in {**a, **b} if a.get(key) != b.get(key)]
+    renamed = [key.removesuffix("name") for key in keys if key.endswith(".name")]
+    return [key for key in keys if key.endswith(".name") or not key.startswith(tuple(renamed))]

@@ -1,0 +1,66 @@
+"""What a report is made of: all records below some folders, and what the configuration says of them."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from common.errors import InputError
+from diptych.outputs import findings_of, layout_of
+from diptych.study import Study, load_study, names_in, read_paper, read_scale
+from reporting.records import read_records
+from reporting.report import Material, Paper, Table
+from reporting.tables import Layout, found_in, judged_cells
+
+
+def material(folders: Sequence[Path], without: Collection[str] = ()) -> Material:
+    """Everything below these folders, each of which has records or has folders that do.
+
+    Args:
+        without: data sets that were left out, since their images are not here.
+
+    Raises:
+        InputError: a folder is none, or has no records; or a file is no table of records.
+    """
+    files = [file for folder in folders for file in _records_in(folder)]
+    records = pd.concat([read_records(file) for file in dict.fromkeys(files)], ignore_index=True)
+    scales = [scale for scale in records["scale"].unique() if scale in names_in("scales")]
+    studies = [load_study(scale).without(without) for scale in scales]
+    return Material(
+        records=records,
+        papers=[_paper(paper, records[records["paper"] == paper], studies) for paper in sorted({*records["paper"]})],
+        about={scale: " ".join(read_scale(scale).about.split()) for scale in scales},
+        figures=[figure for file in files for figure in sorted((file.parent / "figures").glob("*.png"))],
+    )
+
+
+def _records_in(folder: Path) -> list[Path]:
+    """The records of a folder, or of those in it."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is no folder; name one that has records.csv, such as results/digits")
+    files = sorted(folder.glob("records.csv*")) or sorted(folder.glob("*/records.csv*"))
+    if not files:
+        raise InputError(f"{folder}: there are no records in it; it must hold records.csv, or <name>/records.csv")
+    return files
+
+
+def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:
+    config = read_paper(name)
+    mine = [study for study in studies if name in study.papers]
+    return Paper(
+        name=name,
+        title=config.title,
+        tables=[_table(layout_of(name, table, config), records, mine) for table in config.tables],
+        claims=findings_of(name, config, records),
+        shows={figure: settings.shows for figure, settings in config.figures.items()},
+    )
+
+
+def _table(layout: Layout, records: pd.DataFrame, studies: list[Study]) -> Table:
+    def why(place: dict[str, str]) -> str | None:
+        """A reason if no scale measures it."""
+        reasons = [study.why_left_out(place) for study in studies]
+        return "; ".join(dict.fromkeys(filter(None, reasons))) if all(reasons) else None
+
+    found = found_in(layout, records)
+    return Table(layout, judged_cells(layout, found, why), found)

@@ -1,0 +1,122 @@
+"""Whether what lies in a folder of results is what its records, the configuration and the code of today make."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import pandas as pd
+
+from common.algorithms import algorithm_modules, training_code
+from common.errors import InputError
+from diptych import counted, outputs, simpson
+from diptych.board import board_of, titles
+from diptych.study import load_study, names_in
+from reporting.board import write_board
+from reporting.evidence import RECORDS
+from reporting.records import read_records
+
+
+class State(StrEnum):
+    """Of a run: what would come of it today."""
+
+    SAME = "as today's specification and code make them"
+    OTHER_CODE = "of the same specification, code has changed since"
+    OTHER_SPEC = "of a specification that is no longer asked for"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found of a folder.
+
+    Attributes:
+        runs: a row for each run with its state.
+        outputs: file -> whether it is that of the records.
+    """
+
+    runs: pd.DataFrame
+    outputs: dict[Path, bool]
+
+    @property
+    def stale(self) -> list[Path]:
+        """Files that are not what the records make."""
+        return [file for file, same in self.outputs.items() if not same]
+
+    @property
+    def report(self) -> str:
+        """Line by line."""
+        lines = []
+        for folder, part in self.runs.groupby("folder"):
+            counted = Counter(part["state"])
+            lines += [f"{folder}: {len(part)} runs"] + [f"  {counted[s]} {s}" for s in State if counted[s]]
+        lines.append(f"{len(self.outputs) - len(self.stale)} of {len(self.outputs)} files are those of the records")
+        return "\n".join([*lines, *(f"  not so: {file}" for file in self.stale)])
+
+
+def verify(folder: Path, board: Path | None = None) -> Verified:
+    """Compare the records, tables, claims and board of a folder of several scales with what makes them.
+
+    Raises:
+        InputError: there are no records in it.
+    """
+    files = sorted(folder.glob(RECORDS))
+    if not files:
+        raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
+    runs: list[dict[str, str]] = []
+    same: dict[Path, bool] = {}
+    for file in files:
+        records = read_records(file)
+        runs += [{"folder": file.parent.name, **row} for row in _runs(records)]
+        with tempfile.TemporaryDirectory() as made:
+            for output in sorted(file.parent.glob("*/*.md")):
+                same |= _same(output, records, Path(made))
+    if board is not None:
+        with tempfile.TemporaryDirectory() as made:
+            write_board(board_of(folder), titles(), Path(made) / board.name)
+            same[board] = _text(board) == _text(Path(made) / board.name)
+    return Verified(pd.DataFrame(runs), same)
+
+
+def _runs(records: pd.DataFrame) -> Iterator[dict[str, str]]:
+    """The state of every run that records are of; averages have none."""
+    columns = ["scale", "run", "seed", "spec", "code"]
+    for row in records[records["run"] != ""][columns].drop_duplicates().to_dict("records"):
+        made = _today(row["scale"], row["run"], int(row["seed"]))
+        codes = {code for spec, code in made if spec == row["spec"]}
+        state = State.OTHER_SPEC if not codes else State.SAME if row["code"] in codes else State.OTHER_CODE
+        yield {"scale": row["scale"], "run": row["run"], "state": str(state)}
+
+
+def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:
+    """Digests of the specification that this run has today, and of the code that makes its records: by training, by
+    counting, or, of Simpson's paradox, by neither."""
+    paper, condition, _, variant, _ = run.split("/")
+    if (paper, condition) == ("padpaf", "simpson"):
+        case = next(part for part in (variant.partition(";")[0], "") if part in simpson.CASES)
+        return {(simpson.digest(case, seed), simpson.code())}
+    specs = load_study(scale).specs if scale in names_in("scales") else {}
+    if run not in specs:
+        return set()
+    spec, name = specs[run], str(specs[run].algorithm["name"])
+    return (
+        {(spec.digest, code) for code in (training_code(name), counted.code(spec))}
+        if name in algorithm_modules()
+        else set()
+    )
+
+
+def _same(output: Path, records: pd.DataFrame, made: Path) -> dict[Path, bool]:
+    """Whether the tables or claims in a file, and in those beside it, are what the records make."""
+    study = load_study(records["scale"].iloc[0])
+    if output.parent.name == "tables":
+        outputs.table(study, outputs.named(study, output.stem), records, made / output.name)
+    elif output.parent.name == "claims":
+        outputs.claims(study, output.stem, records, made / output.name)
+    files = [output.with_suffix(suffix) for suffix in (".md", ".csv", ".tex")]
+    return {file: _text(file) == _text(made / file.name) for file in files if (made / file.name).exists()}
+
+
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""

@@ -1,0 +1,131 @@
+"""Evidence: what we have on one number, seed by seed, and how close to the published experiment it comes."""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from common.errors import InputError
+from reporting.records import read_records
+
+RECORDS = "*/records.csv*"
+"""The records below a folder of several scales, such as results/reference."""
+
+
+class Grade(StrEnum):
+    """How close to the published experiment a number comes, best first."""
+
+    AS_PUBLISHED = "as published"
+    REDUCED = "reduced"
+    STAND_IN = "stand-in"
+
+
+RANK = list(Grade)
+USED = ["seed", "value", "scale", "metric", "differs", "budget", "stand_in", "measured_as", "run"]
+"""The columns of a record that make evidence."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the runs of one scale say of one number.
+
+    Attributes:
+        values: by seed; NaN where a run diverged.
+        scale: of config/scales.
+        metric: what was measured.
+        differs: the keys in which the runs are other than published; `unknown` if nothing published is like them.
+        budget: the share of the published training that they have had; NaN if it is not known.
+        stand_in: measured on images that are not the paper's, or in another way than the paper's.
+        measured_as: the full name of a metric that can be measured in several ways.
+        runs: their names; a mean over styles has those of all its members.
+    """
+
+    values: dict[str, float]
+    scale: str = ""
+    metric: str = ""
+    differs: tuple[str, ...] = ()
+    budget: float = 1.0
+    stand_in: bool = False
+    measured_as: str = ""
+    runs: tuple[str, ...] = ()
+
+    @property
+    def grade(self) -> Grade:
+        """As published, reduced, or on a stand-in."""
+        return Grade.STAND_IN if self.stand_in else Grade.REDUCED if self.differs else Grade.AS_PUBLISHED
+
+    @property
+    def seeds(self) -> int:
+        """How many runs it is the mean of."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """Over seeds; NaN if one diverged."""
+        return float(np.mean(list(self.values.values())))
+
+    @property
+    def std(self) -> float:
+        """The sample standard deviation over seeds; NaN of a single one."""
+        return float(np.std(list(self.values.values()), ddof=1)) if self.seeds > 1 else float("nan")
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        """The smaller, the better: as published before reduced, then more of the budget, then more seeds."""
+        return RANK.index(self.grade), -np.nan_to_num(self.budget), -self.seeds
+
+
+def evidence(rows: pd.DataFrame) -> list[Evidence]:
+    """All evidence on one cell, best first; what is not the first was passed over.
+
+    Args:
+        rows: the records of the cell, of any scales. What differs in other keys is other evidence.
+    """
+    parts = defaultdict(list)
+    for row in _plain(rows):
+        parts[row["scale"], row["differs"]].append(row)
+    return sorted(map(_merged, parts.values()), key=lambda found: found.rank)
+
+
+def as_one(rows: pd.DataFrame) -> Evidence:
+    """All records of a number as one piece of evidence, which differs in whatever one of them differs in."""
+    return _merged(_plain(rows))
+
+
+def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    """Rows outside of pandas, which is slow on the few that a cell has."""
+    return rows.reindex(columns=USED, fill_value="").to_dict("records")
+
+
+def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
+    """Every seed counts once, however many tables its run is for."""
+    by_seed = defaultdict(list)
+    for row in rows:
+        by_seed[str(row["seed"])].append(row["value"])
+    return Evidence(
+        values={seed: float(np.mean(by_seed[seed])) for seed in sorted(by_seed)},
+        scale=rows[0]["scale"],
+        metric=rows[0]["metric"],
+        differs=tuple(sorted({key for row in rows for key in row["differs"].split()})),
+        budget=float(np.min([float(row["budget"] or "nan") for row in rows])),
+        stand_in=any(row["stand_in"] == "yes" for row in rows),
+        measured_as=" ".join(sorted({row["measured_as"] for row in rows} - {""})),
+        runs=tuple(sorted({run for row in rows for run in row["run"].split()})),
+    )
+
+
+def read_base(folder: Path) -> pd.DataFrame:
+    """All records below a folder of several scales, as one base.
+
+    Raises:
+        InputError: there are none, or a file is no table of records.
+    """
+    files = sorted(folder.glob(RECORDS))
+    if not files:
+        raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
+    return pd.concat([read_records(file) for file in files], ignore_index=True)

@@ -1,0 +1,96 @@
+"""The board and what lies under results/reference are what the records make."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+from common.codehash import ROOT
+from diptych.board import board_of, titles
+from diptych.cli import main
+from diptych.verify import verify
+from reporting.board import VERDICTS, markdown
+from reporting.evidence import RANK, Grade, read_base
+from reporting.records import PUBLISHED, published, read_csv
+
+REFERENCE, BOARD = ROOT / "results" / "reference", ROOT / "docs" / "board.md"
+
+
+@pytest.fixture(scope="module")
+def board():
+    return board_of(REFERENCE)
+
+
+def test_the_board_is_that_of_the_records(board):
+    assert markdown(board, titles()) == BOARD.read_text()
+
+
+def test_every_printed_cell_is_on_it_once_with_one_verdict(board):
+    for (paper, table), cells in board.cells.items():
+        printed = cells[cells["paper"] != ""]
+        row = board.tables.set_index(["paper", "table"]).loc[(paper, table)]
+        quoted = len(printed) - len(published(paper, table))
+        assert quoted == 0 or len(published(paper, table)) == 0
+        assert row["printed"] == len(printed) == row[list(map(str, VERDICTS))].sum()
+        assert row["measured"] == row[[str(grade) for grade in Grade]].sum() == (printed["seeds"] > 0).sum()
+    files = {tuple(file.stem.split("_")) for file in PUBLISHED.glob("*_table*.csv")}
+    assert files <= set(board.cells)
+
+
+def test_the_best_evidence_stands_in_a_cell(board):
+    """By brute force: nothing that measures a cell of FedINB's Table 3 is of a better grade than what stands in it."""
+    base = read_base(REFERENCE).query("paper == 'fedinb' and metric == 'accuracy' and protocol == '' and setting == ''")
+    for cell in board.cells["fedinb", "table3"].query("seeds > 0 and paper != ''").to_dict("records"):
+        keys = ["method", "variant", "domain", "sync_steps"]
+        rows = base[(base[keys] == pd.Series({k: cell[k] for k in keys})).all(axis=1)]
+        best = min(Grade.REDUCED if differs else Grade.AS_PUBLISHED for differs in rows["differs"])
+        assert RANK.index(Grade(cell["grade"])) == RANK.index(best)
+
+
+def test_every_claim_and_figure_is_on_it(board):
+    assert {f.claim for f in board.findings} == set(read_csv(PUBLISHED / "claims.csv")["claim_id"])
+    assert all(f"**{f.claim}**" in BOARD.read_text() for f in board.findings)
+    printed = read_csv(PUBLISHED / "figures.csv").query("kind != 'diagram'")
+    numbered = {
+        (row["paper"], f"figure{row['figure']}") for row in printed.to_dict("records") if row["figure"].isdecimal()
+    }
+    assert numbered <= set(zip(board.figures["paper"], board.figures["figure"], strict=True))
+
+
+def test_every_printed_cell_is_configured(board):
+    assert all(cells[cells["paper"] != ""]["configured"].all() for cells in board.cells.values())
+
+
+def test_tables_and_claims_are_those_of_the_records():
+    found = verify(REFERENCE)
+    assert found.stale == []
+    assert len(found.outputs) > 80
+    assert set(found.runs["folder"]) == {file.parent.name for file in REFERENCE.glob("*/records.csv.gz")}
+
+
+def test_what_is_not_of_the_records_is_found(tmp_path, capsys):
+    shutil.copytree(REFERENCE / "untrained", tmp_path / "untrained")
+    assert main(["verify", str(tmp_path)]) == 0
+    table = tmp_path / "untrained" / "tables" / "padpaf-simpson.csv"
+    table.write_text(table.read_text().replace("agrees", "disagrees"))
+    assert main(["verify", str(tmp_path)]) == 1
+    assert f"not so: {table}" in capsys.readouterr().out
+
+
+def test_what_today_would_make_of_a_run(tmp_path):
+    """The same specification and code; other code; another specification."""
+    (tmp_path / "untrained").mkdir()
+    records = read_csv(REFERENCE / "untrained" / "records.csv.gz").query("paper == 'padpaf' and variant == ''")
+    for run, change in zip(records["run"].unique()[:2], ({"code": "x"}, {"spec": "x"}), strict=True):
+        records.loc[records["run"] == run, list(change)] = list(change.values())
+    records.to_csv(tmp_path / "untrained" / "records.csv", index=False)
+    states = verify(tmp_path).runs["state"].value_counts()
+    assert states["of the same specification, code has changed since"] >= 1
+    assert states["of a specification that is no longer asked for"] == 1
+
+
+@pytest.mark.parametrize("command", ["board", "verify"])
+def test_a_folder_without_records(command, tmp_path, capsys):
+    more = ["--out", str(tmp_path / "b.md")] if command == "board" else []
+    assert main([command, str(tmp_path), *more]) == 2
+    assert "there are no records in it" in capsys.readouterr().err

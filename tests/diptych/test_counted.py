@@ -1,0 +1,61 @@
+"""What is counted without training: parameters by hand, and schedules as the engine draws them."""
+
+import pandas as pd
+import pytest
+
+from common.sources import KNOWN
+from diptych.cli import main
+from diptych.counted import IDENTITIES, measure
+from diptych.study import load_study
+from reporting.claims import findings
+from reporting.records import read_records
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory) -> pd.DataFrame:
+    file = tmp_path_factory.mktemp("counted") / "records.csv"
+    assert main(["count", "--scale", "tiny", "--out", str(file)]) == 0
+    return read_records(file)
+
+
+def test_parameters_are_those_of_table_4_by_hand(counted):
+    """MNIST: the generator embeds a label and maps 100 + 10 numbers; test_ps_fedgan.py has both counts."""
+    found = counted[counted["metric"] == "parameters"].set_index(["dataset", "method"])["value"].astype(int)
+    assert found["mnist", "ps-fedgan"] == 1_470_565
+    assert found["mnist", "full-gan"] == 1_489_012 + 1_470_565
+    assert set(found.index.get_level_values(0)) == {"mnist", "fmnist", "svhn", "cifar10"}
+    assert set(counted[counted["metric"] == "parameters"]["differs"]) == {"network"}, "of which the paper says nothing"
+
+
+def test_epochs_follow_from_who_is_drawn(counted):
+    """Half of 20 clients is 10; half of 15 is 7."""
+    epochs = counted[counted["metric"] == "epochs_per_client"].set_index(["dataset", "clients_per_style"])["value"]
+    assert set(epochs["office-home", "5"]) == {250}
+    assert set(epochs["digit", "10"]) == {250}
+    assert epochs["adaptiope", "5"].to_numpy() == pytest.approx(100 * 5 * 7 / 15)
+
+
+def test_identities_are_counted_where_celebas_lists_are(tmp_path):
+    """Three people on four pictures; without the lists nothing is said."""
+    for file in KNOWN["celeba"].files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    (tmp_path / IDENTITIES).write_text("1.jpg 7\n2.jpg 9\n3.jpg 7\n4.jpg 10177\n")
+    for data, expected in ((tmp_path, {3.0}), (tmp_path / "nowhere", set())):
+        measure("paper", data, tmp_path / "records.csv")
+        assert set(read_records(tmp_path / "records.csv").query("metric == 'identities'")["value"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("paper", "claim", "verdict"),
+    [
+        ("fedstyle", "fedstyle-14", "supported"),
+        ("psfedgan", "psfedgan-06", "for"),
+        ("psfedgan", "psfedgan-07", "for"),
+        ("psfedgan", "psfedgan-19", "contradicted"),  # 10 % of CIFAR-10 in Split-3, as the paper's appendix says
+    ],
+)
+def test_claims_on_what_is_counted_are_measured_at_every_scale(paper, claim, verdict, counted):
+    config = load_study("paper").papers[paper]
+    found = {f.claim: f for f in findings(paper, counted, config.claims, config.aliases)}[claim]
+    assert found.verdict == verdict

@@ -1,0 +1,84 @@
+"""How far a run is from what was published, on the configuration that is there."""
+
+import pytest
+
+from diptych.published import Reference, reference
+from diptych.study import load_study
+
+RUN = "fedinb/rotated-mnist_generalisation_1/feddirt/l10-k10/2011"
+
+
+@pytest.mark.parametrize("paper", ["fedstyle", "padpaf", "feddva", "psfedgan", "fedinb"])
+def test_what_is_published_is_as_published(paper):
+    found = reference("paper")
+    evaluations = found.study.papers[paper].evaluation
+    for spec in found.study.specs.values():
+        if spec.labels["paper"] == paper and spec.seed == 2011:
+            for evaluation in evaluations:
+                assert found.distance(spec, evaluation) == {"differs": "", "budget": "1"}
+
+
+def _changed(changes: dict, start: dict | None = None) -> Reference:
+    study = load_study("paper")
+    before = study.specs[RUN].start
+    runs = dict(study.specs)
+    for run, change in ((RUN, changes), (before, start or {})):
+        runs[run] = runs[run].model_copy(update=change)
+    return Reference(study, runs, Reference.of(study).published)
+
+
+def _distance(changes: dict, evaluation: str = "generalisation", start: dict | None = None) -> dict[str, str]:
+    found = _changed(changes, start)
+    return found.distance(found.runs[RUN], evaluation)
+
+
+def test_the_keys_that_differ_are_named_and_half_of_the_rounds_are_half_of_the_budget():
+    training = load_study("paper").specs[RUN].training
+    half = _distance({"training": training.model_copy(update={"rounds": training.rounds // 2})})
+    assert half["differs"] == "training.rounds"
+    assert 0.5 <= float(half["budget"]) < 1, "what it starts from was trained in full"
+    assert _distance({"network": {"name": "conv3", "width": 3}})["differs"] == "network.name"
+    assert _distance({"algorithm": {"name": "feddirt", "weight": 1.0}})["differs"].split()[0].startswith("algorithm.")
+
+
+def test_what_a_run_starts_from_counts():
+    study = load_study("paper")
+    training = study.specs[study.specs[RUN].start].training
+    found = _distance({}, start={"training": training.model_copy(update={"rounds": 1})})
+    assert found["differs"] == "start.training.rounds"
+    assert float(found["budget"]) < 1
+    assert _distance({"start": ""})["differs"] == "start"
+
+
+def test_what_is_kept_counts_where_it_is_measured():
+    spec = load_study("paper").specs[RUN]
+    fewer = {"samples": spec.samples.model_copy(update={"images": 1}), "score_every": 77}
+    assert _distance(fewer, "generalisation")["differs"] == ""
+    assert _distance(fewer, "translation")["differs"] == "samples.images"
+    assert _distance(fewer, "curves")["differs"] == "score_every"
+    assert _distance({"training": spec.training.model_copy(update={"channels_last": True})})["differs"] == ""
+
+
+def test_what_needs_no_training_does_not_depend_on_it():
+    training = load_study("paper").specs[RUN].training
+    assert _distance({"training": training.model_copy(update={"rounds": 1})}, "sources")["differs"] == ""
+
+
+def test_settings_of_evaluations_and_judges_count():
+    found = reference("reference-psfedgan")
+    spec = found.study.specs["psfedgan/mnist_setup-1/ps-fedgan/default/2011"]
+    assert "judge.epochs" in found.distance(spec, "attacks")["differs"].split()
+    assert "judge.epochs" not in found.distance(spec, "communication")["differs"].split()
+    digits = reference("tiny")
+    run = next(spec for spec in digits.study.specs.values() if spec.labels["paper"] == "fedstyle")
+    theirs = digits.study.as_published.papers["fedstyle"].evaluation["linear-probe"]
+    ours = digits.study.papers["fedstyle"].evaluation["linear-probe"]
+    changed = {f"evaluation.linear-probe.{key}" for key in theirs if theirs[key] != ours[key]}
+    assert changed <= set(digits.distance(run, "linear-probe")["differs"].split())
+    assert changed
+
+
+def test_a_run_that_no_paper_describes_is_not_known():
+    found = reference("paper")
+    spec = found.study.specs[RUN].model_copy(update={"run": "a/b/c/d/1"})
+    assert found.distance(spec, "budget") == {"differs": "unknown", "budget": ""}

@@ -1,0 +1,80 @@
+"""Evidence: how far a run is from the published one, and which of several is the best."""
+
+import pandas as pd
+import pytest
+
+from common.codehash import ROOT
+from common.errors import InputError
+from common.records import COLUMNS
+from reporting.evidence import Evidence, Grade, evidence, read_base
+from reporting.records import read_rows
+
+REFERENCE = ROOT / "results" / "reference"
+
+
+def _rows(*rows: dict) -> pd.DataFrame:
+    blank = dict.fromkeys(COLUMNS, "") | {"scale": "paper", "seed": "1", "budget": "1", "measured_as": ""}
+    return pd.DataFrame([blank | row for row in rows])
+
+
+def test_the_best_comes_first():
+    best = {"value": 0.5, "scale": "c"}
+    rows = _rows(
+        {"value": 0.1, "scale": "a", "stand_in": "yes"},
+        {"value": 0.2, "scale": "b", "differs": "training.rounds", "budget": "0.9", "seed": "1"},
+        {"value": 0.2, "scale": "b", "differs": "training.rounds", "budget": "0.9", "seed": "2"},
+        best | {"seed": "1"},
+        {"value": 0.3, "scale": "d", "differs": "training.rounds", "budget": "0.95"},
+        {"value": 0.4, "scale": "e", "differs": "network.width", "budget": "0.9"},
+        {"value": 0.4, "scale": "f", "differs": "unknown", "budget": ""},
+        {"value": 0.4, "scale": "g", "seed": "1"},
+        {"value": 0.4, "scale": "g", "seed": "2"},
+    )
+    assert [e.scale for e in evidence(rows)] == ["g", "c", "d", "b", "e", "f", "a"]
+    assert [e.grade for e in evidence(rows)] == ["as published"] * 2 + ["reduced"] * 4 + ["stand-in"]
+
+
+def test_a_seed_counts_once_whatever_tables_its_run_is_for():
+    rows = _rows(*({"value": v, "seed": s, "table": t} for s, v in (("1", 0.2), ("2", 0.4)) for t in ("a", "b")))
+    (found,) = evidence(rows)
+    assert (found.seeds, found.mean) == (2, pytest.approx(0.3))
+    assert found.std == pytest.approx(0.02**0.5)
+
+
+def test_a_diverged_seed_makes_a_diverged_number():
+    (found,) = evidence(_rows({"value": 0.5}, {"value": float("nan"), "seed": "2"}))
+    assert found.mean != found.mean
+
+
+def test_a_stand_in_is_never_as_published():
+    assert Evidence({"1": 0.5}, stand_in=True).grade is Grade.STAND_IN
+    assert Evidence({"1": 0.5}, stand_in=True, differs=("data.styles.svhn",)).grade is Grade.STAND_IN
+
+
+def test_a_folder_without_records(tmp_path):
+    with pytest.raises(InputError, match="there are no records in it"):
+        read_base(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows.assign(colour="red"), "no such columns: colour"),
+        (lambda rows: rows.drop(columns=["budget"]), "missing: budget"),
+        (lambda rows: rows.assign(value="high"), "line 2: a value must be a number or empty, got 'high'"),
+        (lambda rows: pd.concat([rows, rows.assign(value=0.6)]), "line 3: accuracy of a/b is there already"),
+    ],
+)
+def test_a_file_that_is_no_table_of_records(change, said, tmp_path):
+    rows = _rows({"value": 0.5, "metric": "accuracy", "run": "a/b"})[COLUMNS]
+    change(rows).to_csv(tmp_path / "records.csv", index=False)
+    with pytest.raises(InputError, match=said):
+        read_rows(tmp_path / "records.csv")
+
+
+def test_the_reference_records_know_how_far_they_are():
+    records = pd.concat([read_rows(file) for file in REFERENCE.glob("*/records.csv.gz")])
+    assert (pd.to_numeric(records["budget"]) > 0).sum() + (records["differs"] == "unknown").sum() == len(records)
+    whole = records[records["scale"] == "reference-fedinb-whole"]
+    assert set(whole["differs"]) == {""}
+    assert not (records["differs"] == "").all()

@@ -1,0 +1,165 @@
+"""Verdicts: each by an example, and the properties that they must have whatever the numbers are."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from common.errors import InputError
+from reporting.evidence import Evidence
+from reporting.verdict import FIRM, TOLERANCES, Printed, Spread, Verdict, above_zero, verdict
+
+REDUCED = {"differs": ("training.rounds",)}
+TRENDS = {Verdict.TREND_HOLDS: Verdict.TREND_FAILS, Verdict.TREND_FAILS: Verdict.TREND_HOLDS}
+
+
+def _ours(*values: float, **more) -> Evidence:
+    return Evidence({str(seed): value for seed, value in enumerate(values)}, **more)
+
+
+def _spread(mean: float, std: float, seeds: int, **more) -> Evidence:
+    """Numbers with this mean and standard deviation."""
+    pattern = np.linspace(-1, 1, seeds) if seeds > 1 else np.zeros(1)
+    return _ours(*(mean + std * pattern / (pattern.std(ddof=1) if seeds > 1 else 1)), **more)
+
+
+def _with_reference(ours: Evidence, other: Evidence, paper: float, theirs: float, spread=Spread()) -> Verdict:  # noqa: B008
+    return verdict(ours, Printed(paper), (other, Printed(theirs)), spread).verdict
+
+
+CASES = {
+    "nothing measured": (None, Printed(0.9), Verdict.NOT_MEASURED),
+    "nothing published": (_ours(0.9), None, Verdict.NOT_PUBLISHED),
+    "nothing at all": (None, None, Verdict.NOT_MEASURED),
+    "the same, three times": (_ours(0.9, 0.9, 0.9), Printed(0.9), Verdict.AGREES),
+    "nearly the same": (_ours(0.901, 0.899, 0.902), Printed(0.9), Verdict.AGREES),
+    "far off": (_ours(0.801, 0.799, 0.802), Printed(0.9), Verdict.DISAGREES),
+    "nobody knows": (_ours(0.93, 0.88, 0.90), Printed(0.9), Verdict.UNDECIDED),
+    "the same, with two seeds": (_ours(0.9, 0.9), Printed(0.9), Verdict.UNDECIDED),
+    "far off, with two seeds": (_ours(0.1, 0.1), Printed(0.9), Verdict.UNDECIDED),
+    "the same with fewer rounds": (_ours(0.9, 0.9, 0.9, **REDUCED), Printed(0.9), Verdict.NOT_COMPARABLE),
+    "the same on a stand-in": (_ours(0.9, 0.9, 0.9, stand_in=True), Printed(0.9), Verdict.NOT_COMPARABLE),
+    "diverged": (_ours(0.9, float("nan")), Printed(0.9), Verdict.DIVERGED),
+    "one image off": (_ours(7290), Printed(7291, "images", "count"), Verdict.DISAGREES),
+    "as many images": (_ours(7291), Printed(7291, "images", "count"), Verdict.AGREES),
+    "about as many": (_ours(9298), Printed(9500, "images", "count", approximate=True), Verdict.AGREES),
+    "SSIM of noise and of a copy": (_ours(0.5, 0.5, 0.5), Printed(0.0196, "ssim", "score"), Verdict.DISAGREES),
+    "a printed deviation": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93, std=0.04, runs=4), Verdict.AGREES),
+    "the same without it": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93), Verdict.DISAGREES),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_without_a_reference(case):
+    ours, paper, expected = CASES[case]
+    assert verdict(ours, paper).verdict == expected
+
+
+TREND_CASES = {
+    "as in the paper": (_ours(0.8, 0.81, **REDUCED), _ours(0.7, 0.711, **REDUCED), 0.9, 0.8, Verdict.TREND_HOLDS),
+    "the other way": (_ours(0.7, 0.711, **REDUCED), _ours(0.8, 0.81, **REDUCED), 0.9, 0.8, Verdict.TREND_FAILS),
+    "on a stand-in": (_ours(0.8, 0.81, stand_in=True), _ours(0.7, 0.711), 0.9, 0.8, Verdict.TREND_HOLDS),
+    "noise": (_ours(0.8, 0.7, **REDUCED), _ours(0.7, 0.75, **REDUCED), 0.9, 0.8, Verdict.WITHIN_NOISE),
+    "one seed": (_ours(0.8, **REDUCED), _ours(0.1, **REDUCED), 0.9, 0.8, Verdict.WITHIN_NOISE),
+    "the paper's tie": (_ours(0.8, 0.81, **REDUCED), _ours(0.7, 0.711, **REDUCED), 0.9, 0.9, Verdict.NOT_COMPARABLE),
+    "a reference that diverged": (_ours(0.8, 0.8, **REDUCED), _ours(float("nan")), 0.9, 0.8, Verdict.NOT_COMPARABLE),
+    "as published, and far off": (_ours(0.8, 0.8, 0.8), _ours(0.7, 0.7, 0.7), 0.9, 0.8, Verdict.DISAGREES),
+    "as published, two seeds": (_ours(0.8, 0.81), _ours(0.7, 0.711), 0.9, 0.8, Verdict.TREND_HOLDS),
+}
+
+
+@pytest.mark.parametrize("case", TREND_CASES)
+def test_with_a_reference(case):
+    *given, expected = TREND_CASES[case]
+    assert _with_reference(*given) == expected
+
+
+def test_printed_deviations_decide_whether_there_is_a_trend():
+    ours, other = _ours(0.8, 0.81, **REDUCED), _ours(0.7, 0.711, **REDUCED)
+    paper, theirs = Printed(0.9, std=0.1, runs=4), Printed(0.8, std=0.1, runs=4)
+    assert verdict(ours, paper, (other, theirs)).verdict == Verdict.NOT_COMPARABLE
+    assert stats.ttest_ind_from_stats(0.9, 0.1, 4, 0.8, 0.1, 4, equal_var=False).pvalue > 0.05
+
+
+def test_one_seed_is_judged_by_the_spread_of_the_others():
+    one = _ours(0.8, **REDUCED), _ours(0.7, **REDUCED), 0.9, 0.8
+    assert _with_reference(*one, Spread(0.01, 6)) == Verdict.TREND_HOLDS
+    assert _with_reference(*one, Spread(0.1, 6)) == Verdict.WITHIN_NOISE
+
+
+def test_the_tests_are_scipys():
+    rng = np.random.default_rng(0)
+    differences = rng.normal(0.3, 1, 5)
+    expected = stats.ttest_1samp(differences, 0, alternative="greater").pvalue
+    assert above_zero(list(differences)) == pytest.approx(expected)
+    groups = [rng.normal(size=n) for n in (3, 4, 2)]
+    within = sum(group.var(ddof=1) * (len(group) - 1) for group in groups) / 6
+    assert Spread.pooled(groups) == Spread(pytest.approx(within**0.5), 6)
+    a, b = rng.normal(0, 1, 4), rng.normal(0.5, 1, 4)
+    paired = stats.ttest_rel(a, b, alternative="greater").pvalue
+    assert above_zero(list(a - b)) == pytest.approx(paired)
+
+
+def test_a_metric_without_a_tolerance():
+    with pytest.raises(InputError, match=r"psnr in the unit 'dB': cannot be compared .* no tolerance"):
+        verdict(_ours(20.0), Printed(20.0, "psnr", "dB"))
+    with pytest.raises(InputError, match="accuracy in the unit 'percent'"):
+        verdict(_ours(20.0), Printed(20.0, "accuracy", "percent"))
+
+
+# ---- properties
+
+numbers = st.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 4))
+deviations = st.floats(0, 0.1).map(lambda x: round(x, 5))
+metrics = st.sampled_from(sorted(TOLERANCES))
+printed = st.builds(
+    lambda value, which, std: Printed(value, *which, std=std, runs=4 if std else 0), numbers, metrics, deviations
+)
+
+
+@given(numbers, deviations, deviations, st.integers(1, 6), printed)
+def test_noise_never_turns_a_disagreement_into_an_agreement(mean, std, more, seeds, paper):
+    before, after = (verdict(_spread(mean, s, seeds), paper).verdict for s in (std, std + more))
+    if before == Verdict.DISAGREES:
+        assert after != Verdict.AGREES
+    if after in FIRM and seeds > 1:
+        assert before == after, "noise never makes a verdict firm"
+
+
+@given(numbers, deviations, st.integers(1, 6), st.integers(0, 5), printed)
+def test_fewer_seeds_never_make_a_verdict_firmer(mean, std, seeds, fewer, paper):
+    many, few = (verdict(_spread(mean, std, n), paper).verdict for n in (seeds, max(1, seeds - fewer)))
+    if few in FIRM:
+        assert many == few
+
+
+@given(numbers, numbers, deviations, st.integers(2, 6), st.integers(0, 5))
+def test_fewer_seeds_never_make_a_trend_firmer(mean, other, std, seeds, fewer):
+    def found(n: int) -> Verdict:
+        return _with_reference(_spread(mean, std, n, **REDUCED), _ours(*[other] * n, **REDUCED), 0.9, 0.5)
+
+    if (few := found(max(1, seeds - fewer))) in TRENDS:
+        assert found(seeds) == few
+
+
+@given(numbers, deviations, st.integers(1, 6), printed, numbers, st.booleans())
+def test_nothing_but_the_published_experiment_is_firm(mean, std, seeds, paper, other, stand_in):
+    ours = _spread(mean, std, seeds, stand_in=stand_in, differs=() if stand_in else ("training.rounds",))
+    reference = (_spread(other, std, seeds), Printed(paper.value + 0.5, paper.metric, paper.unit))
+    for beside in (None, reference):
+        assert verdict(ours, paper, beside).verdict not in FIRM
+
+
+@given(printed, deviations, st.integers(1, 6), st.sampled_from([-1, 1]), st.floats(1.001, 100))
+def test_a_number_beyond_its_tolerance_never_agrees(paper, std, seeds, sign, times):
+    off = paper.value + sign * times * max(paper.tolerance + paper.std, 1e-6)
+    assert verdict(_spread(off, std, seeds), paper).verdict != Verdict.AGREES
+
+
+@given(numbers, numbers, deviations, st.integers(2, 6), numbers, numbers)
+def test_swapping_two_methods_swaps_the_trend(mean, other, std, seeds, paper, theirs):
+    a, b = _spread(mean, std, seeds, **REDUCED), _ours(*[other] * seeds, **REDUCED)
+    found, swapped = _with_reference(a, b, paper, theirs), _with_reference(b, a, paper, theirs)
+    assert swapped == TRENDS.get(found, found)
+    assert _with_reference(b, a, theirs, paper) == found, "both swapped"
