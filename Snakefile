@@ -192,7 +192,10 @@ rule claim:
     input: f"{results}/records.csv"
     output: multiext(f"{results}/claims/{{paper}}", md=".md", csv=".csv")
     log: f"{results}/logs/claims/{{paper}}.log"
-    params: scale=flow.scale, title=lambda wildcards: flow.paper(wildcards).title, code=code_hash("reporting.claims")
+    params:
+        scale=flow.scale,
+        asked=lambda wildcards: flow.paper(wildcards).model_dump(include={"claims", "aliases", "undecided"}),
+        code=code_hash("reporting.claims"),
     message: "say which claims of {wildcards.paper} hold"
     shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} > {log} 2>&1"
 

@@ -108,11 +108,14 @@
   function nearest(links, from, key) {
     const index = links.indexOf(from);
     if (key === "ArrowLeft" || key === "ArrowRight") return links[index + (key === "ArrowRight" ? 1 : -1)];
-    const here = from.getBoundingClientRect(), sign = key === "ArrowDown" ? 1 : -1;
+    const middle = (link) => {
+      const box = link.getBoundingClientRect();
+      return { x: box.left + box.width / 2, y: Math.round(box.top + box.height / 2) };
+    };
+    const here = middle(from), sign = key === "ArrowDown" ? 1 : -1;
     const distance = (link) => {
-      const there = link.getBoundingClientRect();
-      const down = sign * (there.top - here.top);
-      return down < here.height / 2 ? Infinity : down * 1000 + Math.abs(there.left - here.left);
+      const there = middle(link), down = sign * (there.y - here.y);
+      return down > 4 ? down * 1000 + Math.abs(there.x - here.x) : Infinity;
     };
     const closest = links.reduce((best, link) => (distance(link) < distance(best) ? link : best));
     return distance(closest) < Infinity ? closest : undefined;

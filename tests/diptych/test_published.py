@@ -1,11 +1,16 @@
 """How far a run is from what was published, on the configuration that is there."""
 
+import inspect
+
 import pytest
 
-from diptych.published import Reference, reference
+from diptych.published import ALONE, JUDGED, USES, Reference, reference
 from diptych.study import load_study
+from evaluation.registry import EVALUATIONS
 
 RUN = "fedinb/rotated-mnist_generalisation_1/feddirt/l10-k10/2011"
+ASKED = {"exchanged", "generator-losses", "inversion", "judge"}
+"""Evaluations that only ask whether there are samples, or read what does not depend on how many."""
 
 
 @pytest.mark.parametrize("paper", ["fedstyle", "padpaf", "feddva", "psfedgan", "fedinb"])
@@ -82,3 +87,14 @@ def test_a_run_that_no_paper_describes_is_not_known():
     found = reference("paper")
     spec = found.study.specs[RUN].model_copy(update={"run": "a/b/c/d/1"})
     assert found.distance(spec, "budget") == {"differs": "unknown", "budget": ""}
+
+
+def test_what_depends_on_samples_and_judges_is_known_of_every_evaluation():
+    """An evaluation that reads samples depends on how many there are, and one that loads a judge on its settings."""
+    assert {*USES, *JUDGED, *ALONE} <= set(EVALUATIONS)
+    for name, function in EVALUATIONS.items():
+        source = inspect.getsource(function)
+        if "run.samples" in source:
+            assert "samples" in USES.get(name, ()) or name in ASKED, name
+        if "load(run.judge)" in source:
+            assert name in JUDGED, name

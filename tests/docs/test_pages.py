@@ -144,6 +144,7 @@ def _check_snakemake(arguments: list[str]) -> None:
         "figures",
         "claims",
         "all",
+        "report",
         *short,
         *flow.tables(),
         *flow.figures(),

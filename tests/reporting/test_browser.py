@@ -188,6 +188,8 @@ def test_it_prints(visit):
     assert visit.at(".filters").is_hidden()
     visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert visit.at("details.table:not([open])").count() == 0
+    visit.page.set_viewport_size({"width": 1032, "height": 703})  # A4, landscape, without its margins
+    assert visit.page.evaluate(WIDER) == []
     visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert visit.at("details.table[open]").count() == 0
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from common.errors import InputError
 from common.records import COLUMNS
@@ -290,3 +291,35 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
     (found,) = findings("fedstyle", _records(rows), {})
     assert (found.verdict, found.scale) == ("contradicted", "paper")
     assert found.passed_over == "for at small, reduced, 3 seeds, 3 of 3 hold"
+
+
+def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
+    """p = 0.033 by itself, which of three is no news; the noise is that of the comparison itself."""
+    doubtful = [-0.04, -0.001, -0.03]
+    assert 0.05 / 3 < stats.ttest_1samp(doubtful, 0, alternative="less").pvalue < 0.1
+    pooled = Spread.pooled([doubtful] * 3)
+    p = stats.t.cdf(np.mean(doubtful) / (pooled.std / 3**0.5), 6)
+    assert 0.05 / 3 < p < 0.05
+    up = [0.5 + x for x in doubtful]
+    assert _every(monkeypatch, {"x": up, "y": up, "z": doubtful}).verdict == "undecided"
+
+
+def test_what_is_far_below_is_not_small():
+    rows = [{"metric": "accuracy", "method": "a", "value": 0.1, "seed": seed} for seed in "123"]
+    for spread in (None, Spread()):
+        evaluator = _over(rows)
+        evaluator.referee.spread = spread
+        assert evaluator.truth("abs(q('accuracy', method='a') - 0.5) <= 0.01") is False
+
+
+def test_a_claim_is_as_good_as_the_worst_of_its_numbers(monkeypatch):
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    rows = [
+        {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "differs": differs}
+        for style in "xyz"
+        for seed in "123"
+        for m, value, differs in (("a", 0.6, "training.rounds" if style == "z" else ""), ("b", 0.5, ""))
+    ]
+    (found,) = findings("fedstyle", _records(rows), {})
+    assert (found.verdict, found.grade) == ("for", "reduced")

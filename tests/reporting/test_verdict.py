@@ -163,3 +163,37 @@ def test_swapping_two_methods_swaps_the_trend(mean, other, std, seeds, paper, th
     found, swapped = _with_reference(a, b, paper, theirs), _with_reference(b, a, paper, theirs)
     assert swapped == TRENDS.get(found, found)
     assert _with_reference(b, a, theirs, paper) == found, "both swapped"
+
+
+def test_firm_words_follow_from_scipys_tests():
+    rng = np.random.default_rng(1)
+    seen = set()
+    for _ in range(300):
+        values = rng.normal(0.5 + rng.uniform(-0.06, 0.06), rng.uniform(0.001, 0.02), rng.integers(3, 7))
+        inside = [
+            stats.ttest_1samp(values, 0.49, alternative="greater"),
+            stats.ttest_1samp(values, 0.51, alternative="less"),
+        ]
+        beyond = [
+            stats.ttest_1samp(values, 0.51, alternative="greater"),
+            stats.ttest_1samp(values, 0.49, alternative="less"),
+        ]
+        agrees, disagrees = max(t.pvalue for t in inside) < 0.05, min(t.pvalue for t in beyond) < 0.025
+        found = verdict(_ours(*values), Printed(0.5)).verdict
+        assert found == ("agrees" if agrees else "disagrees" if disagrees else "undecided")
+        seen.add(found)
+    assert len(seen) == 3
+
+
+def test_trends_follow_from_scipys_paired_test():
+    rng = np.random.default_rng(2)
+    seen = set()
+    for _ in range(300):
+        n = rng.integers(2, 7)
+        a, b = rng.normal(rng.uniform(-0.1, 0.1), 0.05, n), rng.normal(0, 0.05, n)
+        paired = stats.ttest_rel(a, b)
+        expected = "within noise" if paired.pvalue >= 0.05 else "trend holds" if paired.statistic > 0 else "trend fails"
+        found = _with_reference(_ours(*a, **REDUCED), _ours(*b, **REDUCED), 0.9, 0.8)
+        assert found == expected
+        seen.add(found)
+    assert len(seen) == 3
