@@ -334,13 +334,12 @@ def test_another_rotation_is_caught(right, wrong):
         check_rotations(mutant)
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"translation": "rotation", "angles": [0.0, 30.0]}, "algorithm.angles: there are 3 domains, got 2 angles"),
-        ({"translation": "rotation", "through": "shared"}, "algorithm.translation: must be 'inb' with .* 'rotation'"),
-    ],
-)
-def test_controls_that_make_no_sense(settings, sentence):
-    with pytest.raises(InputError, match=sentence):
-        _simulation(FedDIRT, start={}, **settings)
+def test_as_many_angles_as_domains_are_asked_for():
+    with pytest.raises(InputError, match=r"algorithm\.angles: there are 3 domains, got 2 angles"):
+        _simulation(FedDIRT, start={}, translation="rotation", angles=[0.0, 30.0])
+
+
+@pytest.mark.parametrize("translation", ["autoencoders", "rotation"])
+def test_a_control_does_not_go_through_the_shared_space(translation):
+    with pytest.raises(InputError, match=f"algorithm.translation: must be 'inb' with .* '{translation}'"):
+        checked(FedDIRT, "algorithm", {"translation": translation, "through": "shared"}, objective=_objective())
