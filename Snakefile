@@ -10,6 +10,8 @@
 Everything lands in results/<scale>. Each rule calls one `diptych` command, which can be run by hand as well.
 """
 
+from zlib import crc32
+
 from common.codehash import code_hash
 from diptych import hooks
 from diptych.workflow import Workflow
@@ -219,15 +221,14 @@ rule figure:
 
 
 rule report:
-    input:
-        f"{results}/records.csv", flow.tables(), flow.claims(), flow.figures(),
-        sorted(Path(workflow.basedir).glob("reporting/templates/*")),
+    input: f"{results}/records.csv", flow.tables(), flow.claims(), flow.figures()
     output: f"{results}/report.html"
     log: f"{results}/logs/report.log"
     params:
         results=subpath(output[0], parent=True),
         without=flow.left_out,
         code=code_hash("diptych.reported"),
+        page=[crc32(file.read_bytes()) for file in sorted(Path(workflow.basedir).glob("reporting/templates/*"))],
     message: "put everything on one page"
     shell: "diptych report {params.results} --out {output} --without {params.without} > {log} 2>&1"
 
