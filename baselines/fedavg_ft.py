@@ -1,7 +1,5 @@
 """FedAvg with fine-tuning: the final global model, trained on by each client."""
 
-from typing import ClassVar
-
 from baselines.fedavg import FedAvg
 from common.settings import Epochs
 from federation import Phase, settings
@@ -18,8 +16,6 @@ class FedAvgFT(FedAvg):
     """
 
     fine_tuning_epochs: Epochs = 1.0
-
-    keeps_own: ClassVar[bool] = True
 
     def epilogue(self) -> list[Phase]:
         """Local work on the final model."""

@@ -7,6 +7,7 @@ from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
 from diptych.measurement import prepared
 from diptych.study import load_study
+from federation.hooks import check as check_algorithm
 from partitions import partition
 
 
@@ -24,7 +25,7 @@ def check(scale: str, data_root: str) -> None:
     for spec in specs:
         if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours
             algorithm = build_algorithm(spec, classes=2)
-            algorithm.check(spec.training, [])
+            check_algorithm(algorithm, spec.training, [])
             algorithm.model()
     for data in {spec.data.model_dump_json(): spec for spec in specs}.values():
         partition(data.data, data_root, data.seed)

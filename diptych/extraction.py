@@ -11,6 +11,7 @@ from torch.optim.swa_utils import update_bn
 
 from federation import Algorithm, Simulation, copied
 from federation.data import as_float
+from federation.hooks import pooled
 from partitions import Partition
 
 Extract = Callable[[Any, Tensor], dict[str, Tensor]]
@@ -61,7 +62,7 @@ def with_statistics(model: nn.Module, extract: Extract, images: Tensor) -> nn.Mo
 
 def _shared_model(simulation: Simulation, images: Tensor) -> nn.Module:
     """The shared model, or the only one; statistics that did not travel are estimated anew on `images`."""
-    if simulation.algorithm.pooled:
+    if pooled(simulation.algorithm):
         return simulation.population.members[0]
     model, extract = simulation.shared_model(), simulation.algorithm.generalised
     used = _used_batch_norms(extract, model, images[:1])
@@ -73,7 +74,7 @@ def features(simulation: Simulation, dealt: Partition) -> dict[str, np.ndarray]:
     """The arrays of features.npz, as docs/run-folder.md lists them."""
     algorithm, trained_on = simulation.algorithm, dealt.images[dealt.all_train]
     models = {"initial": with_statistics(copied(simulation.template), algorithm.generalised, trained_on)}
-    if algorithm.pooled or simulation.server.tensors:
+    if pooled(algorithm) or simulation.server.tensors:
         models["shared"] = _shared_model(simulation, trained_on)
     arrays = {}
     for style, name in enumerate(dealt.styles):
@@ -82,7 +83,7 @@ def features(simulation: Simulation, dealt: Partition) -> dict[str, np.ndarray]:
             for which, model in models.items():
                 extracted = _extracted(algorithm.generalised, model, dealt.images[indices])
                 arrays |= {f"{which}/{name}/{part}/{key}": rows for key, rows in extracted.items()}
-    if not algorithm.pooled:
+    if not pooled(algorithm):
         for client in range(len(dealt.clients)):
             arrays |= _client_features(algorithm, simulation.population.members[client], dealt, client)
     return arrays

@@ -12,6 +12,7 @@ from common.keys import random_key
 from common.spec import SampleSettings
 from federation import Simulation, copied
 from federation.data import as_float
+from federation.hooks import Showing
 from networks.spectral import settle
 from objectives import Generative
 from partitions import Partition
@@ -184,9 +185,10 @@ class Sampler:
         """What the method itself does with its trained models, on test images as they are."""
         indices = self._some(self.dealt.test[self.dealt.seen[0]], RESTYLED, "test")
         x = self._plain(indices)
-        found = self.algorithm.applications(
-            self.synchronised, self.generator("applications"), x, self.dealt.labels[indices]
-        )
+        labels, draw = self.dealt.labels[indices], self.generator("applications")
+        if not isinstance(self.algorithm, Showing):
+            return {}
+        found = self.algorithm.applications(self.synchronised, draw, x, labels)
         return {
             key: as_bytes(value) if value.is_floating_point() else value.cpu().numpy() for key, value in found.items()
         }

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from common.keys import random_key
 from federation import Simulation, View
 from federation.data import as_float
+from federation.hooks import FineTuning, pooled
 from partitions import Partition
 
 BATCH = 256
@@ -61,7 +62,7 @@ def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
 
 
 def _asked(simulation: Simulation, dealt: Partition, client: int) -> Iterator[_Asked]:
-    if simulation.algorithm.pooled:
+    if pooled(simulation.algorithm):
         yield _Asked(dealt.all_test, None)
     else:
         yield _Asked(dealt.tests[client], None if dealt.views is None else dealt.views[client])
@@ -107,6 +108,6 @@ def _seen(simulation: Simulation, client: int, view: View | None, indices: Tenso
 
 def _used(simulation: Simulation, client: int) -> nn.Module:
     """A copy of the model that a client would use."""
-    if simulation.algorithm.keeps_own:
+    if isinstance(simulation.algorithm, FineTuning):
         return simulation.own(client)
     return simulation.synchronised(client)

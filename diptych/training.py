@@ -23,6 +23,7 @@ from diptych.scoring import COLUMNS, due, scores
 from diptych.translation import translations, translator
 from federation import Algorithm, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
+from federation.hooks import pooled
 from objectives import Generative
 from partitions import Partition, partition
 
@@ -48,7 +49,7 @@ def train(
     inversion = listener(spec, algorithm) if spec.inversion else None
     simulation = Simulation(
         algorithm,
-        client_data(dealt, algorithm.pooled),
+        client_data(dealt, pooled(algorithm)),
         spec.training,
         spec.seed,
         workers=workers,
@@ -121,16 +122,16 @@ def _refuse_single_images(spec: Spec, dealt: Partition, algorithm: Algorithm) ->
         raise InputError(f"data.at_most: batch norm needs two images at a client, got {spec.data.at_most}")
 
 
-def client_data(dealt: Partition, pooled: str) -> ClientData:
+def client_data(dealt: Partition, whose: str) -> ClientData:
     """What the engine needs of a partition; pooled, one client has everybody's images, or the server's."""
-    if not pooled:
+    if not whose:
         seen = dealt.views, dealt.turns, dealt.server, dealt.image_styles
         return ClientData(dealt.images, dealt.labels, dealt.clients, *seen)
     if dealt.views is not None or dealt.turns is not None:
         raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")
-    if pooled == "server" and not len(dealt.server):
+    if whose == "server" and not len(dealt.server):
         raise InputError("data.server_share: the server has no image, so there is nothing to train on")
-    everything = dealt.server if pooled == "server" else torch.cat(dealt.clients)
+    everything = dealt.server if whose == "server" else torch.cat(dealt.clients)
     return ClientData(dealt.images, dealt.labels, (everything,), styles=dealt.image_styles)
 
 

@@ -1,28 +1,17 @@
 """The engine: clients as a tensor axis, rounds, the channel, checkpoints. Knows no paper and no data set."""
 
 from common.settings import settings
-from federation.algorithm import (
-    Algorithm,
-    Batch,
-    Cloud,
-    CloudSettings,
-    Listener,
-    Meeting,
-    Objective,
-    Phase,
-    Update,
-    Work,
-    require,
-    sq_distance,
-)
+from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, Work, sq_distance
 from federation.channel import Channel, Message
 from federation.cloud import train_on
 from federation.data import ClientData, View
 from federation.functional import call_with
+from federation.hooks import Cloud, CloudSettings, Listener, Meeting, require
+from federation.local import Diverged
 from federation.mapped import MappedSimulation
 from federation.models import copied, twins
 from federation.names import Names, anywhere, batch_norm, everything, names, nothing
-from federation.simulation import Diverged, Simulation
+from federation.simulation import Simulation
 
 __all__ = [
     "Algorithm",

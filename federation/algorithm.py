@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from common.errors import InputError
 from common.settings import settings
-from common.spec import OptimiserSettings, TrainingSettings
-from federation.channel import Channel, Message
+from common.spec import OptimiserSettings
 from federation.names import Names, everything
 
 Batch = dict[str, Any]  # tensors, or tuples of tensors, whose first axis is the sample
@@ -69,22 +67,6 @@ class Update:
 
 
 @dataclass(frozen=True)
-class CloudSettings:
-    """How a server's own work is done.
-
-    Attributes:
-        seed: of the run; what the server and its clients agree on in secret follows from it.
-        optimiser, batch_size: the clients', for a server that takes their steps with them, or such as they do.
-        styles: of the server's own images, (images,); None if images show none.
-    """
-
-    seed: int
-    optimiser: OptimiserSettings
-    batch_size: int
-    styles: Tensor | None = None
-
-
-@dataclass(frozen=True)
 class Work:
     """What a client has done in a phase.
 
@@ -121,110 +103,22 @@ class Phase:
     publish: Callable[[Any], dict[str, Tensor]] | None = None
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """A round of a protocol of an algorithm's own: who is there, and the channel between them.
-
-    Attributes:
-        round: from 1.
-        seed: of the run.
-        clients: the numbers of those who take part.
-        members: their models.
-        constants: for each, what `Algorithm.constants` says of its training images.
-        labels: for each, (images,).
-    """
-
-    round: int
-    seed: int
-    clients: list[int]
-    members: list[Any]
-    constants: list[dict[str, Tensor]]
-    labels: list[Tensor]
-    channel: Channel
-
-    def up(self, **said: Tensor) -> Tensor:
-        """Every client sends its row of the tensor (clients, *shape); what arrives. Numbers travel with 32 bits."""
-        return next(iter(self.channel.up(self.round, self.clients, _travelling(said)).values()))
-
-    def down(self, **said: Tensor) -> Tensor:
-        """The server sends everybody the tensor; what arrives."""
-        return next(iter(self.channel.down(self.round, self.clients, _travelling(said)).values()))
-
-
-def _travelling(said: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in said.items()}
-
-
-class Listener(Protocol):
-    """Somebody on the channel, who hears every message."""
-
-    def __call__(self, message: Message) -> None:
-        """A message that crossed, a copy."""
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
-
-
-class Cloud(Protocol):
-    """What a server does beside averaging: it takes what clients publish, step by step, and works on its own."""
-
-    def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
-        """One message of a client; those of different clients may come at the same time."""
-
-    def finish(self, round: int, shared: dict[str, Tensor]) -> None:
-        """The server's own work at the end of a round; it may train `shared`, what it will send next, in place."""
-
-    def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """What a model that only the server has is scored by on test images: name -> a number for each image."""
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: tensors, numbers, and containers of them."""
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
-
-
 @settings
 class Algorithm:
     """Base of all algorithms; on its own it is FedAvg (McMahan et al. 2017, Algorithm 1).
 
-    A subclass states its differences. It is frozen: all state is in the clients' models and the server's tensors.
+    A subclass states its differences. It is frozen: all state is in the clients' models and the server's tensors. What
+    few algorithms need, such as steps that only the server takes, is a hook of its own: `federation.hooks`.
     """
 
     objective: Any
 
     shared: ClassVar[Names] = everything
     """What a client sends, and the server averages and sends back."""
-    pooled: ClassVar[Literal["", "clients", "server"]] = ""
-    """Train one client, on the data of all clients or on the server's."""
-    keeps_own: ClassVar[bool] = False
-    """A client goes on using its model as its own training left it, not with the shared part that comes back."""
-
-    @property
-    def installed(self) -> Names:
-        """What it receives a client puts into its own model; the rest it only refers to as `model.received`."""
-        return everything
 
     def model(self) -> Any:
         """What one client holds. All clients start from the same initial tensors."""
         return self.objective.model()
-
-    def started(self, model: Any) -> list[Any]:
-        """The parts of what a client holds that begin as another run has ended, each with that run's names."""
-        return [self.general(model), self.personal(model)]
-
-    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
-        """Asked before anything is trained.
-
-        Args:
-            rounds: for each, the labels of the images of those who take part.
-
-        Raises:
-            InputError: the algorithm cannot do that.
-        """
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
         """A batch from images and labels."""
@@ -238,55 +132,9 @@ class Algorithm:
         """The local work of one round."""
         return [Phase(self.updates())]
 
-    def converse(self, meeting: Meeting) -> list[dict[str, float]]:
-        """A round that is a protocol of its own, in the place of local work and averaging; such a one has no phases.
-
-        Returns:
-            What is to be noted: rows of notes.csv, all with the same keys.
-        """
-        return []
-
     def prologue(self) -> list[Phase]:
         """Local work of every client before the first round."""
         return []
-
-    def epilogue(self) -> list[Phase]:
-        """Local work of every client on the final shared tensors, after the last round."""
-        return []
-
-    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> Cloud | None:
-        """What the server does beside averaging, if anything. Called once, before anything is trained.
-
-        Args:
-            members: all clients' models, to which a secret that they and the server agree on beforehand may be given.
-            images, labels: the server's own training images, in [0, 1], and their labels.
-        """
-        return None
-
-    def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:
-        """Who listens on the channel. `members` as at the start: what is known of them beforehand may be used."""
-        return []
-
-    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
-        """What each client tells all others once, after the prologue, of its model, its images x and labels y.
-
-        Everybody finds it in `model.told`, name -> (clients, *shape), in the order of the clients.
-        """
-        return {}
-
-    def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """Per-sample tensors, of a client's images x and their labels y, that stay fixed once the prologue is over and
-        everybody has been told; batches and meetings have them."""
-        return {}
-
-    def applications(self, members: list[Any], draw: torch.Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """What else a method shows of its trained models, as arrays for evaluations.
-
-        Args:
-            members: all clients' models, with the shared tensors as the server last put them together.
-            x, y: test images (images, channels, height, width) in [0, 1] that no client sees as they are, and labels.
-        """
-        return {}
 
     def general(self, model: Any) -> Any:
         """The part of what a client holds that is the objective's model as the server would know it."""
@@ -307,16 +155,6 @@ class Algorithm:
     def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under a client's own model."""
         return {"features": self.personal(model).encoder(x)}
-
-
-def require(holds: bool, otherwise: str) -> None:
-    """What an algorithm's `check` says of a setting that would break it without a word.
-
-    Raises:
-        InputError: it does not hold; with this sentence.
-    """
-    if not holds:
-        raise InputError(otherwise)
 
 
 def sq_distance(model: nn.Module, reference: nn.Module) -> Tensor:

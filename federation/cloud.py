@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from common.optimisers import State, step
-from federation.algorithm import CloudSettings, Objective
+from federation.algorithm import Objective
 from federation.functional import gradients
+from federation.hooks import CloudSettings
 from federation.names import selected
 
 

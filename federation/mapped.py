@@ -1,48 +1,34 @@
 """All clients' steps at once, for models so small that calling operators, and not computing, is what a step costs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-from common.keys import random_key
 from common.optimisers import State, step
 from federation.algorithm import Batch, Phase, Update
-from federation.data import batches
 from federation.functional import call_with
+from federation.local import Diverged, LocalWork, decay
 from federation.names import selected
-from federation.simulation import Diverged, Simulation
+from federation.simulation import Simulation
 
 
-class MappedSimulation(Simulation):
-    """A simulation whose clients take each step together, under `torch.func.vmap`: the loop's numbers up to rounding.
+class MappedWork(LocalWork):
+    """The local work of clients that take each step together."""
 
-    For plain steps: all clients take part, with equally many samples, and no phase begins, ends or publishes anything.
-    Optimisers start anew in each round, and there is no history.
-    """
-
-    def _train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
+    def train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
+        """All of the clients, for they are steps on the storage."""
         for number, phase in enumerate(phases):
             states = [State() for _ in phase.updates]
             places = [f"{stage}/{client}/{number}" for client in clients]
-            drawn = (self._drawn(round, client, number, phase, stage) for client in clients)
+            drawn = (self.drawn(round, client, number, phase, stage) for client in clients)
             for together in zip(*drawn, strict=True):
                 batch = _stacked(together)
                 self.batches.update(places)
                 for update, state in zip(phase.updates, states, strict=True):
                     if self.batches[places[0]] % update.every == 0:
                         self._mapped_step(round, update, phase, batch, state)
-
-    def _drawn(self, round: int, client: int, number: int, phase: Phase, stage: str) -> Iterator[Batch]:
-        """The batches that the loop would draw."""
-        indices = self.data.share(client, round)
-        draws, order = (
-            torch.Generator().manual_seed(random_key(self.seed, purpose, stage, round, client, number))
-            for purpose in ("draw", "batches")
-        )
-        positions = batches(len(indices), self.settings.batch_size, self._steps(round, client, phase), order)
-        return self._batches(phase, client, indices, positions, draws)
 
     def _mapped_step(self, round: int, update: Update, phase: Phase, batch: Batch, state: State) -> None:
         """A step of every client, which is a step on the storage."""
@@ -58,8 +44,18 @@ class MappedSimulation(Simulation):
         if not losses.isfinite().all():
             client = int(losses.isfinite().long().argmin())
             raise Diverged(round, client, losses[client].item())
-        rate = update.lr_factor * self._decay(round)
-        step(self._optimiser(update), list(moved.values()), list(gradients.values()), state, rate)
+        rate = update.lr_factor * decay(self.settings, round)
+        step(self.optimiser(update), list(moved.values()), list(gradients.values()), state, rate)
+
+
+class MappedSimulation(Simulation):
+    """A simulation whose clients take each step together, under `torch.func.vmap`: the loop's numbers up to rounding.
+
+    For plain steps: all clients take part, with equally many samples, and no phase begins, ends or publishes anything.
+    Optimisers start anew in each round, and there is no history.
+    """
+
+    local_work = MappedWork
 
 
 def _stacked(together: Sequence[Batch]) -> Batch:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from common.errors import InputError, choose
 from common.settings import Layers, Units
-from federation import Algorithm, Batch, Cloud, CloudSettings, Update, call_with, names, settings
+from federation import Algorithm, Batch, Update, call_with, names, settings
 from networks import ENCODERS
 from objectives.classification import Classification
 from objectives.iterative import Translator
@@ -77,8 +77,8 @@ class FedDIRT(Algorithm):
         sizes = encoder.features, self.objective.classes, self.layers, self.directions, self.map_bins
         return Translator(encoder, encoder.decoder(), *sizes)
 
-    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> Cloud | None:
-        """None; but a domain that is turned learns its angle.
+    def prepare(self, members: list[Any], seed: int) -> None:
+        """A domain that is turned knows its angle.
 
         Raises:
             InputError: there are more or fewer domains than angles.
@@ -88,7 +88,6 @@ class FedDIRT(Algorithm):
                 raise InputError(f"algorithm.angles: there are {len(members)} domains, got {len(self.angles)} angles")
             for member, angle in zip(members, self.angles, strict=True):
                 member.translator.angle.fill_(angle)
-        return None
 
     def started(self, model: Any) -> list[Any]:
         """T_m."""

@@ -126,11 +126,14 @@ class PSFedGAN(Algorithm):
         """Users have no classifier; the cloud's is scored."""
         return {}
 
-    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Cloud":
-        """Lines 1-5: user and server draw G from their secret; the classifier is trained on the server's images."""
+    def prepare(self, members: list[Any], seed: int) -> None:
+        """Lines 1-5: every user agrees with the server on a secret, and draws G from it."""
         for user, member in enumerate(members):
-            member.secret.fill_(random_key(work.seed, "secret", user) % 2**62)
+            member.secret.fill_(random_key(seed, "secret", user) % 2**62)
             member.generator.load_state_dict(self.from_secret(int(member.secret)).state_dict())
+
+    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Cloud":
+        """The server draws the same G; the classifier is trained on its images."""
         return Cloud(self, [int(member.secret) for member in members], images, labels, work)
 
     def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:

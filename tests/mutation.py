@@ -15,12 +15,17 @@ def mutated(module_name: str, name: str, old: str, new: str, *, where: str | Non
 
     Args:
         name: a function or class of the module.
-        where: the module in which the mutant takes the original's place, if it is used from another one.
+        where: the module in which the mutant takes the original's place, if it is used from another one; or
+            `module:attribute` where it goes by another name.
     """
     module = importlib.import_module(module_name)
     source = textwrap.dedent(inspect.getsource(getattr(module, name)))
     assert old in source, f"'{old}' is not in {module_name}.{name}: this mutation no longer tests anything"
     scope = dict(vars(module))
     exec(compile(source.replace(old, new), f"<mutant of {module_name}>", "exec"), scope)
-    with mock.patch.object(importlib.import_module(where or module_name), name, scope[name]):
+    place, _, attribute = (where or module_name).partition(":")
+    owner, *path, last = importlib.import_module(place), *(attribute or name).split(".")
+    for step in path:
+        owner = getattr(owner, step)
+    with mock.patch.object(owner, last, scope[name]):
         yield scope[name]

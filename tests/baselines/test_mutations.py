@@ -7,6 +7,7 @@ from tests.federation import test_batch_norm as batch_norm
 from tests.mutation import mutated
 
 ALGORITHM, SIMULATION, SERVER = "federation.algorithm", "federation.simulation", "federation.server"
+LOCAL, LOCAL_WORK = "federation.local", "federation.simulation:Simulation.local_work"
 
 # bug: module, function or class, right, wrong, check that must fail
 ALGORITHM_BUGS = {
@@ -78,14 +79,14 @@ ENGINE_BUGS = {
         "len(self.data.share(client, round)) for client in range(len(chosen))",
         "tests.quadratic", fidelity.check_sampled_sizes),
     "optimiser state that is never made anew": (
-        SIMULATION, "Simulation", '{} if self.settings.optimiser_state == "round" else self', "self",
-        "tests.quadratic", fidelity.check_fresh_momentum),
+        LOCAL, "LocalWork", '{} if self.settings.optimiser_state == "round" else self', "self",
+        LOCAL_WORK, fidelity.check_fresh_momentum),
     "broadcast not installed": (
         SIMULATION, "Simulation", "self.population.install(clients,", "(lambda *_: None)(clients,",
         "tests.quadratic", fidelity.check_fedavg),
     "optimiser state shared by clients": (
-        SIMULATION, "Simulation", "for u in range(len(updates))]", "for u in [0] * len(updates)]",
-        "tests.quadratic", fidelity.check_persistent_momentum),
+        LOCAL, "LocalWork", "for u in range(len(updates))]", "for u in [0] * len(updates)]",
+        LOCAL_WORK, fidelity.check_persistent_momentum),
     "dropped buffers": (
         SIMULATION, "Simulation", '(entry.is_parameter or self.settings.buffers == "shared")', "entry.is_parameter",
         "tests.federation.test_batch_norm", batch_norm.check_shared_statistics),

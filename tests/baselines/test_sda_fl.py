@@ -111,15 +111,15 @@ def test_the_gan_is_trained_with_an_optimiser_of_its_own():
     algorithm = _made(gan_optimiser=OptimiserSettings(name="adam", **adam), gan_epochs=0.2)
     simulation = Simulation(algorithm, data(), training(rounds=1, optimiser=OptimiserSettings(lr=0.3, momentum=0.5)), 7)
     model, batches = copy.deepcopy(simulation.population.members[0]), []
-    drawn = simulation._batches
+    drawn = simulation.local.batches_of
 
     def remembered(phase, client, *others):
         for batch in drawn(phase, client, *others):
             batches.extend([batch] if client == 0 else [])
             yield batch
 
-    simulation._batches = remembered
-    simulation._train(0, [0], algorithm.prologue(), "prologue")
+    simulation.local.batches_of = remembered
+    simulation.local.train(0, [0], algorithm.prologue(), "prologue")
     assert len(batches) > 1
     optimisers = {
         part: torch.optim.Adam(getattr(model, part).parameters(), **adam) for part in ("discriminator", "generator")

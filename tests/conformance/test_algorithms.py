@@ -21,6 +21,7 @@ from diptych.training import client_data, train
 from federation import Algorithm, Simulation, nothing
 from federation.channel import Message
 from federation.checkpoint import resume, save
+from federation.hooks import Conversing, FineTuning, Telling, pooled
 from federation.names import selected
 from objectives import OBJECTIVES
 from partitions import Partition
@@ -118,7 +119,7 @@ def _simulation(name: str, objective: str = "", workers: int = 1, listeners=(), 
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
     options = {"workers": workers, "listeners": listeners, "start": STARTS.get(name)}
-    return Simulation(algorithm, client_data(_dealt(name), algorithm.pooled), settings, 5, **options)
+    return Simulation(algorithm, client_data(_dealt(name), pooled(algorithm)), settings, 5, **options)
 
 
 @cache
@@ -186,13 +187,13 @@ def test_only_what_it_declares_crosses_and_every_byte_counts(name):
     declared = {entry.name for entry in selected(simulation.template, simulation.algorithm.shared)}
     crossed = {key for message in heard for key in message.tensors}
     told = {key for key in crossed if key.startswith("told.")}
-    assert bool(told) == (type(simulation.algorithm).told is not Algorithm.told)
+    assert bool(told) == (isinstance(simulation.algorithm, Telling))
     published = {key for key in crossed if key.startswith("published.")}
     publishes = [p for phase in simulation.algorithm.phases() for p in (phase, *phase.updates) if p.publish is not None]
     assert bool(published) == bool(publishes)
     said = crossed - told - published - declared
-    assert bool(said) == simulation.converses, "only a conversation has words of its own"
-    alone = simulation.algorithm.pooled or simulation.algorithm.shared is nothing
+    assert bool(said) == isinstance(simulation.algorithm, Conversing), "only a conversation has words of its own"
+    alone = pooled(simulation.algorithm) or simulation.algorithm.shared is nothing
     assert bool(crossed) == bool(told or published or said or not alone)
     for direction, copies in (("up", lambda m: 1), ("down", lambda m: len(m.clients))):  # all get the same going down
         sent = sum(copies(m) * t.nbytes for m in heard if m.direction == direction for t in m.tensors.values())
@@ -202,7 +203,7 @@ def test_only_what_it_declares_crosses_and_every_byte_counts(name):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_what_is_private_differs_between_clients(name):
     simulation = _trained(name)
-    if simulation.algorithm.pooled:
+    if pooled(simulation.algorithm):
         assert len(simulation.population.members) == 1
         return
     private = {e.name for e in selected(simulation.template, ~simulation.algorithm.shared) if e.is_parameter}
@@ -212,14 +213,14 @@ def test_what_is_private_differs_between_clients(name):
 
 def _named_by_an_update(simulation: Simulation) -> set[str]:
     algorithm = simulation.algorithm
-    phases = [*algorithm.prologue(), *algorithm.phases(), *algorithm.epilogue()]
+    phases = [*algorithm.prologue(), *algorithm.phases(), *isinstance(simulation.algorithm, FineTuning)]
     return {e.name for p in phases for u in p.updates for e in selected(simulation.template, u.which)}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
     algorithm = _built(name, _fitting(name))
-    if algorithm.pooled:
+    if pooled(algorithm):
         return
     everyone = range(len(_dealt(name).clients))
     simulation = _simulation(name, participation=2.01 / len(everyone))
@@ -242,7 +243,7 @@ def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     simulation = _trained(name)
-    alone = simulation.algorithm.shared is nothing and not simulation.algorithm.pooled
+    alone = simulation.algorithm.shared is nothing and not pooled(simulation.algorithm)
     if alone and not hasattr(simulation.algorithm.general(simulation.template), "encoder"):
         pytest.skip("no client has an encoder")
     once, again = (features(simulation, _dealt(name)) for _ in range(2))
@@ -258,7 +259,7 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
             assert np.isfinite(once[f"{which}/{style}/test/features"]).all()
     assert alone == (not any(key.startswith("shared/") for key in once))
     clients = {key.split("/")[1] for key in once if key.startswith("client/")}
-    assert len(clients) == (0 if simulation.algorithm.pooled else len(simulation.population.members))
+    assert len(clients) == (0 if pooled(simulation.algorithm) else len(simulation.population.members))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -273,7 +274,7 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
     made, noted = {"samples.npz"} & left, {"notes.csv"} & left
     assert left - made - noted == set(FILES)
     assert bool(made) == (_fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan", "fedinb"))
-    assert bool(noted) == (algorithm_class(name).converse is not Algorithm.converse)
+    assert bool(noted) == (issubclass(algorithm_class(name), Conversing))
 
 
 # ---- how it is written

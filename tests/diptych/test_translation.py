@@ -11,6 +11,7 @@ from diptych.assembly import build_algorithm
 from diptych.training import client_data, train
 from diptych.translation import Translation, translations, translator
 from federation import Simulation
+from federation.hooks import pooled
 from partitions import partition
 from partitions.rotations import rotated
 
@@ -89,7 +90,7 @@ def test_what_was_saved_translates_as_the_simulation_does(which, folder):
     spec, (x, y) = _spec(which), _images()
     dealt = partition(spec.data, "", spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
-    simulation = Simulation(algorithm, client_data(dealt, algorithm.pooled), spec.training, spec.seed)
+    simulation = Simulation(algorithm, client_data(dealt, pooled(algorithm)), spec.training, spec.seed)
     simulation.run()
     before = _by_models(simulation)
     saved = Translation(folder(which))

@@ -76,14 +76,14 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     updates = made.updates()
     settings = training(rounds=1, local_epochs=0.5)
     looped, batches_of_clients = Simulation(made, doubles, settings, 7), [[] for _ in doubles.clients]
-    draw_batches = looped._batches
+    draw_batches = looped.local.batches_of
 
     def remembered(phase, client, *others):
         for batch in draw_batches(phase, client, *others):
             batches_of_clients[client].append(batch)
             yield batch
 
-    looped._batches = remembered
+    looped.local.batches_of = remembered
     start = Simulation(made, doubles, settings, 7)
     start._broadcast(1, [0, 1, 2])
     looped.run()
@@ -124,7 +124,7 @@ def test_every_batch_says_which_styles_its_images_show(pooled):
         simulation = Simulation(FedAvg(objective=objective("simclr")), data, training(), 7)
         indices, order = data.clients[0], torch.Generator().manual_seed(0)
         positions = batches(len(indices), 16, 5, order)
-        return list(simulation._batches(Phase([]), 0, indices, positions, torch.Generator().manual_seed(1)))
+        return list(simulation.local.batches_of(Phase([]), 0, indices, positions, torch.Generator().manual_seed(1)))
 
     for batch in seen(numbered):
         for image, style in zip(batch["y"], batch["style"], strict=True):

@@ -33,7 +33,7 @@ def test_a_gan_of_all_clients_at_once_is_the_loops():
         torch.testing.assert_close(mapped.population.storage[name], rows, rtol=1e-3, atol=1e-4)
     for name, tensor in loop.server.tensors.items():
         torch.testing.assert_close(mapped.server.tensors[name], tensor, rtol=1e-3, atol=1e-4)
-    assert loop.batches == mapped.batches, "the count from which either would go on after a stop"
+    assert loop.local.batches == mapped.local.batches, "the count from which either would go on after a stop"
     assert not torch.equal(loop.population.storage["style.vectoriser.weight"][0], loop.template.style.vectoriser.weight)
 
 

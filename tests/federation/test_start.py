@@ -63,7 +63,9 @@ def test_each_client_begins_with_its_own_row(alone):
 
 @pytest.mark.parametrize("wrong", ["rows[0]", "rows[-1 - client]"])
 def test_another_clients_row_is_caught(alone, wrong):
-    replaced = mutated("federation.simulation", "Simulation", "name: rows[client]", f"name: {wrong}", where=__name__)
+    replaced = mutated(
+        "federation.start", "begin_each", "name: rows[client]", f"name: {wrong}", where="federation.simulation"
+    )
     with replaced, pytest.raises(AssertionError):
         check_each_client_begins_with_its_own_row(alone)
 

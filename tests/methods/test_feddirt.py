@@ -13,6 +13,7 @@ from common.settings import checked
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.channel import Message
+from federation.once import constants, tell
 from methods.feddirt import FedDIRT
 from networks import DIRT
 from objectives import OBJECTIVES
@@ -77,7 +78,7 @@ def check_translations(**settings) -> None:
     for k, indices in enumerate(everyone.clients):
         x = everyone.images[indices].float() / 255
         expected = torch.stack([x - THETAS[k] + THETAS[m] for m in range(3)], dim=1)
-        torch.testing.assert_close(simulation.constants[k]["translated"], expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(simulation.local.constants[k]["translated"], expected, atol=1e-6, rtol=0)
 
 
 def test_every_image_is_translated_from_its_clients_domain_to_all_of_them():
@@ -104,7 +105,7 @@ def test_in_the_shared_space_the_own_decoder_makes_the_image_and_nothing_is_told
     for k, indices in enumerate(everyone.clients):
         x, y = everyone.images[indices].float() / 255, everyone.labels[indices]
         expected = (x - THETAS[k] - (y / 10)[:, None, None, None]) / 2
-        torch.testing.assert_close(simulation.constants[k]["translated"][:, 0], expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(simulation.local.constants[k]["translated"][:, 0], expected, atol=1e-6, rtol=0)
     assert {name.partition(".")[0] for message in heard for name in message.tensors} == {"w"}
 
 
@@ -183,8 +184,8 @@ def test_a_wrong_loss_is_caught(right, wrong):
 def check_no_gradient_reaches_what_was_translated(**settings) -> None:
     simulation = _simulation(**settings)
     simulation.population.members[0].translator.theta.requires_grad_()  # as if it were trained
-    simulation._tell()
-    assert not simulation._constants(0)["translated"].requires_grad
+    tell(simulation.algorithm, simulation.local, simulation.channel)
+    assert not constants(simulation.algorithm, simulation.local, 0)["translated"].requires_grad
 
 
 def test_no_gradient_reaches_what_was_translated():
@@ -193,13 +194,7 @@ def test_no_gradient_reaches_what_was_translated():
 
 def test_a_gradient_that_reaches_what_was_translated_is_caught():
     with (
-        mutated(
-            "federation.simulation",
-            "Simulation",
-            "with torch.no_grad():\n            parts",
-            "if True:\n            parts",
-            where=__name__,
-        ),
+        mutated("federation.once", "constants", "@torch.no_grad()\n", "", where=__name__),
         pytest.raises(AssertionError),
     ):
         check_no_gradient_reaches_what_was_translated()
@@ -232,7 +227,7 @@ def test_it_brings_an_image_and_its_translation_together():
         simulation.settings = training(rounds=2, optimiser=ADAM, local_steps=40)
         simulation.run()
         w = simulation.shared_model().w
-        other = simulation.constants[0]["translated"][:, 2].clamp(0, 1)
+        other = simulation.local.constants[0]["translated"][:, 2].clamp(0, 1)
         return float(F.mse_loss(w.encoder(x), w.encoder(other)).detach() / w.encoder(x).var().detach())
 
     assert apart(10.0) < 0.5 * apart(0.0)
@@ -282,7 +277,7 @@ def test_translations_are_those_of_two_translators_in_a_row():
         x, y = small.images[indices].float() / 255, small.labels[indices]
         with torch.no_grad():
             expected = [translators[m].images(translators[k].latent(x, y), y) for m in range(3)]
-        torch.testing.assert_close(simulation.constants[k]["translated"], torch.stack(expected, dim=1))
+        torch.testing.assert_close(simulation.local.constants[k]["translated"], torch.stack(expected, dim=1))
         assert not torch.allclose(expected[0], expected[1], atol=1e-3)
 
 
@@ -306,8 +301,8 @@ def test_auto_encoders_alone_are_translators_with_layers_that_do_nothing():
 def _constants(start: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
     """Of the first client."""
     simulation = _simulation(FedDIRT, start=start, **settings)
-    simulation._tell()
-    return simulation._constants(0)
+    tell(simulation.algorithm, simulation.local, simulation.channel)
+    return constants(simulation.algorithm, simulation.local, 0)
 
 
 ANGLES = [0.0, 30.0, 90.0]
@@ -316,9 +311,9 @@ ANGLES = [0.0, 30.0, 90.0]
 def check_rotations(kind=FedDIRT) -> None:
     """Each client's images turned by PIL from its angle to each of the others."""
     simulation, everyone = _simulation(kind, start={}, translation="rotation", angles=ANGLES), data()
-    simulation._tell()
+    tell(simulation.algorithm, simulation.local, simulation.channel)
     for k, indices in enumerate(everyone.clients):
-        translated = simulation._constants(k)["translated"]
+        translated = constants(simulation.algorithm, simulation.local, k)["translated"]
         for m, angle in enumerate(ANGLES):
             expected = rotated(everyone.images[indices], angle - ANGLES[k]).float() / 255
             assert (translated[:, m] != expected).float().mean() < 0.02  # pixels halfway between two others

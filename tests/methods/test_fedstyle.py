@@ -127,8 +127,8 @@ def test_style_features_are_those_of_the_frozen_model_and_computed_once():
     model, indices = simulation.population.members[0], data().clients[0]
     x = data().images[indices].float() / 255
     with torch.no_grad():
-        torch.testing.assert_close(simulation.constants[0]["h_s"], styled(model, x))
-        torch.testing.assert_close(simulation.constants[0]["h_sobel"], styled(model, sobel_images(x)))
+        torch.testing.assert_close(simulation.local.constants[0]["h_s"], styled(model, x))
+        torch.testing.assert_close(simulation.local.constants[0]["h_sobel"], styled(model, sobel_images(x)))
     assert model.style.encoder.training  # left as it was
 
 

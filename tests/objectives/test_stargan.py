@@ -175,7 +175,7 @@ def test_what_a_client_with_one_domain_is_asked_for(targets):
     made = objective("stargan", targets=targets)
     simulation = Simulation(FedAvg(objective=made), _few(), training(rounds=2), 7)
     asked = {client: set() for client in range(len(STYLES))}
-    draw_batches = simulation._batches
+    draw_batches = simulation.local.batches_of
 
     def watched(phase, client, *others):
         for batch in draw_batches(phase, client, *others):
@@ -184,7 +184,7 @@ def test_what_a_client_with_one_domain_is_asked_for(targets):
             asked[client] |= set(target.tolist())
             yield batch
 
-    simulation._batches = watched
+    simulation.local.batches_of = watched
     simulation.run()
     everything = set(range(len(STYLES)))
     assert asked == {client: {client} if targets == "permuted" else everything for client in asked}

@@ -1,0 +1,37 @@
+"""What is done once, between the prologue and the first round: clients tell each other something, and precompute."""
+
+import torch
+from torch import Tensor
+
+from federation.channel import Channel
+from federation.hooks import Precomputing, Telling
+from federation.local import LocalWork, generator
+
+
+def tell(algorithm: Telling, local: LocalWork, channel: Channel) -> None:
+    """Clients hear what each of the others has to say; it crosses the channel before round 1."""
+    clients = list(range(len(local.data.clients)))
+    said = [_told(algorithm, local, client) for client in clients]
+    told = {f"told.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
+    if told and (0, 0, "up", next(iter(told))) not in channel.traffic:  # a run that goes on has heard it
+        channel.down(0, clients, channel.up(0, clients, told))
+    for member in local.population.members if told else ():
+        member.__dict__["told"] = {name.removeprefix("told."): rows for name, rows in told.items()}
+
+
+@torch.no_grad()
+def _told(algorithm: Telling, local: LocalWork, client: int) -> dict[str, Tensor]:
+    indices, draw = local.data.clients[client], generator(local.seed, "told", client)
+    seen = local.seen(client, indices, draw)
+    return algorithm.told(local.population.members[client], seen, local.data.labels[indices], draw)
+
+
+@torch.no_grad()
+def constants(algorithm: Precomputing, local: LocalWork, client: int) -> dict[str, Tensor]:
+    """What stays fixed of each of a client's images, in their order."""
+    model, draws = local.population.members[client], generator(local.seed, "constants", client)
+    parts = [
+        algorithm.constants(model, local.seen(client, indices, draws), local.data.labels[indices])
+        for indices in local.data.clients[client].split(256)
+    ]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
