@@ -8,11 +8,7 @@ TRAINING = (
     "partitions.partition",
     "diptych.assembly",
     "federation.simulation",
-    "diptych.extraction",
-    "diptych.generation",
-    "diptych.attacked",
-    "diptych.dual",
-    "diptych.scoring",
+    "abilities",
 )
 """What every run passes through, whatever its algorithm."""
 

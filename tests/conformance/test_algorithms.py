@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.errors import InputError
 from common.run_folder import FILES
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
-from diptych.extraction import features
 from diptych.training import client_data, train
 from federation import Algorithm, Simulation, nothing
 from federation.channel import Message
@@ -24,7 +24,7 @@ from federation.checkpoint import resume, save
 from federation.names import selected
 from objectives import OBJECTIVES
 from partitions import Partition
-from tests.digits import STYLES, dealt, same
+from tests.digits import STYLES, dealt, same, trained
 
 ALGORITHMS = sorted(algorithm_modules())
 NETWORKS = {
@@ -245,7 +245,7 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     alone = simulation.algorithm.shared is nothing and not simulation.algorithm.pooled
     if alone and not hasattr(simulation.algorithm.general(simulation.template), "encoder"):
         pytest.skip("no client has an encoder")
-    once, again = (features(simulation, _dealt(name)) for _ in range(2))
+    once, again = (features(trained(simulation, _dealt(name))) for _ in range(2))
     assert once.keys() == again.keys()
     assert all(np.array_equal(once[key], again[key]) for key in once)
     for style in STYLES:
