@@ -5,7 +5,7 @@ from common.errors import choose
 
 PACKAGES = ("baselines", "methods")
 TRAINING = (
-    "partitions.partition",
+    "partitions",
     "diptych.assembly",
     "federation.simulation",
     "abilities",
