@@ -5,8 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from common.errors import InputError
 from common.keys import random_key
-from common.spec import OptimiserSettings
+from common.spec import OptimiserSettings, Spec
 from federation import Message, Objective
 
 
@@ -46,6 +47,23 @@ class Inversion:
         labels = labels_of(gradients["head.bias"], shape[0])
         draw = torch.Generator().manual_seed(random_key(self.seed, "inversion", client))
         return inverted(self.objective, model, gradients, labels, shape, iterations, draw), labels
+
+
+def listener(spec: Spec, objective: Objective) -> Inversion:
+    """Who inverts the first update of each client.
+
+    Raises:
+        InputError: that update is not one plain gradient step on all that a client has.
+    """
+    training = spec.training
+    plain = training.optimiser.name == "sgd" and not training.optimiser.momentum and not training.optimiser.weight_decay
+    whole = (spec.data.at_most or training.batch_size + 1) <= training.batch_size
+    once = training.local_steps == 1 or (training.local_steps is None and training.local_epochs == 1)
+    if not (plain and whole and once and spec.objective.get("name") == "classification"):
+        raise InputError(
+            "inversion: needs a classifier, plain sgd, local_epochs 1, and data.at_most up to training.batch_size"
+        )
+    return Inversion(objective, training.optimiser, spec.seed)
 
 
 def labels_of(bias: Tensor, images: int) -> Tensor:

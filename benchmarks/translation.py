@@ -28,7 +28,7 @@ from methods import fedinb
 from networks import INBDigits
 from objectives import Autoencoder, monotone, slices, stiefel
 from partitions import embedded
-from partitions.partition import fitted
+from partitions.images import fitted
 from partitions.rotations import rotated
 
 IMAGES = {"channels": 1, "image_size": 28}

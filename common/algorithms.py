@@ -5,14 +5,10 @@ from common.errors import choose
 
 PACKAGES = ("baselines", "methods")
 TRAINING = (
-    "partitions.partition",
+    "partitions",
     "diptych.assembly",
     "federation.simulation",
-    "diptych.extraction",
-    "diptych.generation",
-    "diptych.attacked",
-    "diptych.dual",
-    "diptych.scoring",
+    "abilities",
 )
 """What every run passes through, whatever its algorithm."""
 

@@ -217,7 +217,8 @@ class Spec(_Settings):
         seed: below 2^32.
         snapshots: rounds after which the run is evaluated as well, each once; 0 is the state before the first.
         score_every: after every so many rounds, and the last, clients are scored on their test images; 0 for never.
-        features: whether features of all images are kept, for linear probes.
+        features: whether arrays are kept for evaluations, such as features for linear probes; those of a generative
+            model and of an inversion always are.
         samples: what is taken from a generative model.
         inversion: whether somebody listens who inverts each client's first update, a plain gradient step on all that
             the client has.

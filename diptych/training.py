@@ -7,6 +7,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from abilities import COLUMNS, Trained, arrays, due, scores
+from attacks.inversion import listener
 from common.algorithms import training_code
 from common.errors import InputError
 from common.files import check_writable, written
@@ -14,17 +16,10 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
-from diptych.attacked import attacked, attacked_so_far, inversions, listener
-from diptych.dual import Codes, is_dual
-from diptych.extraction import features
-from diptych.generation import Arrays, Sampler
 from diptych.progress import Progress
-from diptych.scoring import COLUMNS, due, scores
-from diptych.translation import translations, translator
 from federation import Algorithm, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
 from federation.hooks import pooled
-from objectives import Generative
 from partitions import Partition, partition
 
 
@@ -46,7 +41,6 @@ def train(
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
     _refuse_single_images(spec, dealt, algorithm)
-    inversion = listener(spec, algorithm) if spec.inversion else None
     simulation = Simulation(
         algorithm,
         client_data(dealt, pooled(algorithm)),
@@ -55,7 +49,7 @@ def train(
         workers=workers,
         device=device,
         start=_start(spec, folder) if spec.start else None,
-        listeners=[inversion] if inversion else [],
+        listeners=[listener(spec, algorithm.objective)] if spec.inversion else [],
         progress=progress,
     )
     code = training_code(str(spec.algorithm.get("name")))
@@ -68,9 +62,9 @@ def train(
     def after_round(simulation: Simulation) -> None:
         nonlocal saved
         if due(simulation, spec.score_every):
-            simulation.scores += scores(simulation, dealt)
+            simulation.scores += scores(Trained(simulation, dealt, spec))
         if simulation.round in spec.snapshots:
-            kept, samples = _arrays(simulation, dealt, spec, at_the_end=False)
+            kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
             out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
         if time.monotonic() - saved >= checkpoint_every:
             save(checkpoint, simulation, key)
@@ -80,15 +74,13 @@ def train(
     try:
         simulation.run(after_round)
         if spec.score_every:
-            simulation.scores += scores(simulation, dealt)
+            simulation.scores += scores(Trained(simulation, dealt, spec))
     except Diverged as error:
         status = "diverged"
         progress.say(str(error))
     out.write_spec(spec)
-    kept, samples = _arrays(simulation, dealt, spec, at_the_end=True) if status == "ok" else ({}, {})
+    kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=True) if status == "ok" else ({}, {})
     out.write_features(kept)
-    if inversion and spec.inversion and status == "ok":
-        samples |= inversions(simulation, inversion, spec.inversion)
     if samples:
         out.write_arrays("samples.npz", samples)
     _write_model(folder / "model.safetensors", simulation)
@@ -152,25 +144,6 @@ def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
 
 
 # ---- what is left behind
-
-
-def _arrays(simulation: Simulation, dealt: Partition, spec: Spec, *, at_the_end: bool) -> tuple[Arrays, Arrays]:
-    """What evaluations need of a model as it stands: the arrays of features.npz, and of samples.npz."""
-    if isinstance(simulation.algorithm.objective, Generative):
-        sampler = Sampler(simulation, dealt, spec.samples)
-        kept, samples = sampler.features(), sampler.samples()
-        return kept, samples | (sampler.applications() if at_the_end else {})
-    if not spec.features:
-        return {}, {}
-    if (translate := translator(simulation)) is not None:
-        return {}, translations(translate, dealt, spec.samples, spec.data.rotations, at_the_end=at_the_end)
-    if hasattr(simulation.cloud, "twins"):
-        made = attacked if at_the_end else attacked_so_far
-        return {}, made(simulation, dealt, spec.samples)
-    if is_dual(simulation):
-        codes = Codes(simulation, dealt, spec.samples)
-        return codes.features(), codes.samples()
-    return features(simulation, dealt), {}
 
 
 def _write_model(path: Path, simulation: Simulation) -> None:

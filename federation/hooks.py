@@ -220,11 +220,11 @@ class FineTuning(Protocol):
 
 
 @runtime_checkable
-class Showing(Protocol):
-    """Trained models can do more than evaluations ask of all: images in another client's style of `PaDPaF`."""
+class Restyling(Protocol):
+    """A procedure of its own shows an image in other clients' styles: Algorithm 2 of `PaDPaF`."""
 
-    def applications(self, members: list[Any], draw: Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:
-        """What they do, as arrays for evaluations.
+    def restyled(self, members: list[Any], draw: Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        """What comes of it, as arrays for evaluations.
 
         Args:
             members: all clients' models, with the shared tensors as the server last put them together.

@@ -62,7 +62,7 @@ class PaDPaF(Algorithm):
             batch["y_fake"] = self.objective.one_hot(own)
         return batch
 
-    def applications(self, members: list[Any], draw: torch.Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+    def restyled(self, members: list[Any], draw: torch.Generator, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Re-styling: Algorithm 2, and the test images of Fig. 16 in every client's style."""
         if not (self.restyle_steps and isinstance(self.objective, GAN)):
             return {}

@@ -2,7 +2,8 @@
 
 from partitions.deal import PARTITIONS
 from partitions.marks import MARKS
-from partitions.partition import Partition, partition
+from partitions.partition import Partition
+from partitions.partitioning import partition
 from partitions.source import Source
 from partitions.sources import SOURCES, load
 from partitions.views import VIEWS

@@ -1,4 +1,4 @@
-"""Training images drawn class by class, as many of each."""
+"""Images drawn at random: as many of each class, a share of each, or each equally often."""
 
 import numpy as np
 
@@ -32,3 +32,18 @@ def drawn(
             )
         shares += [rng.choice(members, part, replace=False) for _ in range(parts)]
     return np.concatenate(shares)
+
+
+def stratified(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """A mask over images that takes `fraction` of each class (rounded), at random."""
+    mask = np.zeros(len(labels), dtype=bool)
+    for c in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == c))
+        mask[members[: round(fraction * len(members))]] = True
+    return mask
+
+
+def resampled(indices: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """`size` of `indices`: each equally often, and those that come once more than others drawn at random."""
+    whole, rest = divmod(size, len(indices))
+    return np.concatenate([np.tile(indices, whole), rng.permutation(indices)[:rest]])

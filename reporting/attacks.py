@@ -8,9 +8,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from reporting.mosaics import empty
-
-NOTHING = "nothing of this was measured at this scale"
+from reporting.canvas import empty
 
 
 def _rows(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
@@ -25,7 +23,7 @@ def by_factor(records: pd.DataFrame) -> Figure:
     rows = _rows(records, split="setup-2", metric="accuracy", role="attacker-a2")
     rows = rows[rows["setting"].str.fullmatch(r"r=[0-9.]+")]
     if rows.empty:
-        return empty(NOTHING)
+        return empty()
     rows = rows.assign(r=rows["setting"].str.removeprefix("r=")).sort_values("r", key=lambda r: r.astype(float))
     cloud = _rows(records, split="setup-2", metric="accuracy", role="cloud", setting="", client="")["value"].mean()
     figure, axis = plt.subplots(figsize=(5.5, 3.4), layout="constrained")
@@ -46,7 +44,7 @@ def losses_of_users(records: pd.DataFrame) -> Figure:
     curves = _by_round(_rows(records, split="split-1", metric="generator_loss", role="user", method="ps-fedgan"))
     curves = curves[(curves["variant"] == "") & (curves["dataset"] == "mnist")]
     if curves.empty:
-        return empty(NOTHING)
+        return empty()
     figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
     order = sorted(curves["client"].unique(), key=lambda client: int(client.removeprefix("user-")))
     sns.lineplot(curves, x="round", y="value", hue="client", hue_order=order, palette="husl", errorbar=None, ax=axis)
@@ -64,7 +62,7 @@ def losses_of_attackers(settings: dict[str, str]) -> Callable[[pd.DataFrame], Fi
         who = curves["role"] + curves["start"].map(lambda start: f";{start}" if start else "")
         curves = curves.assign(who=who.map(settings))[(curves["variant"] == "") & who.isin(settings)]
         if curves.empty:
-            return empty(NOTHING)
+            return empty()
         grid = sns.relplot(
             curves,
             kind="line",

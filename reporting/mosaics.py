@@ -6,6 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from reporting.canvas import empty
+
 Arrays = dict[str, np.ndarray]
 LAYOUTS = {
     "style-by-row": "z^s changes by row,\nz^c (and label) by column",
@@ -20,14 +22,6 @@ def mosaic(grid: np.ndarray) -> np.ndarray:
     rows, columns, channels, height, width = framed.shape
     picture = framed.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
     return picture if channels == 3 else picture.repeat(3, axis=2)
-
-
-def empty(message: str) -> Figure:
-    """A figure that says why there is nothing to see."""
-    figure, axes = plt.subplots(figsize=(6, 2))
-    axes.axis("off")
-    axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True)
-    return figure
 
 
 def clients_of(arrays: Arrays, prefix: str) -> list[int]:
@@ -67,7 +61,7 @@ def by_client(method: str, layouts: Sequence[str], clients: slice = slice(None))
     def draw(arrays: Arrays) -> Figure:
         chosen = clients_of(arrays, method)[clients]
         if not chosen:
-            return empty("nothing of this was measured at this scale")
+            return empty()
         rows = []
         for layout in layouts:
             panels = [
@@ -88,7 +82,7 @@ def by_method(methods: Sequence[str], round: int) -> Callable[[Arrays], Figure]:
         found = ([prefix for prefix in of_method if clients_of(arrays, prefix)] for of_method in moments)
         there = [prefixes[0] for prefixes in found if prefixes]
         if not there:
-            return empty("nothing of this was measured at this scale")
+            return empty()
         clients = clients_of(arrays, there[0])
         real = [(f"real\n{_style(arrays, there[0], k)}", _row_of(arrays, there[0], k)) for k in clients]
         made = [
@@ -112,7 +106,7 @@ def new_clients(method: str, round: int) -> Callable[[Arrays], Figure]:
     def draw(arrays: Arrays) -> Figure:
         clients = clients_of(arrays, f"{method}/after-{round}")
         if not clients:
-            return empty("nothing of this was measured at this scale")
+            return empty()
         real = [(f"real\n{_style(arrays, method, k)}", _row_of(arrays, method, k)) for k in clients]
         grids = [
             (LAYOUTS["style-by-row"], mosaic(arrays[f"{method}/after-{round}/grid/{k}/style-by-row"])) for k in clients
@@ -136,7 +130,7 @@ def restyled(methods: dict[str, str]) -> Callable[[Arrays], Figure]:
             titles = {"source": who, "reconstructed": "reconstructed", "restyled": f"as {_style(arrays, method, b)}"}
             images = {key: arrays[f"{method}/restyle/{key}"][n][:30] for key in titles}
             rows.append([(titles[key], mosaic(x.reshape(5, 6, *x.shape[1:]))) for key, x in images.items()])
-        return _panels(rows, size=2.6) if rows else empty("nothing of this was measured at this scale")
+        return _panels(rows, size=2.6) if rows else empty()
 
     return draw
 
@@ -152,7 +146,7 @@ def in_every_style(methods: dict[str, str]) -> Callable[[Arrays], Figure]:
                     [arrays[f"{method}/restyle/test"][None], arrays[f"{method}/restyle/test-restyled"]]
                 )
                 panels.append((f"{name}: test images, then each client's style", mosaic(images[:, :16])))
-        return _panels([panels], size=4.5) if panels else empty("nothing of this was measured at this scale")
+        return _panels([panels], size=4.5) if panels else empty()
 
     return draw
 
@@ -163,7 +157,7 @@ def marked(method: str) -> Callable[[Arrays], Figure]:
     def draw(arrays: Arrays) -> Figure:
         clients = _decoding(arrays, method)
         if not clients:
-            return empty("nothing of this was measured at this scale")
+            return empty()
         real = [(_style(arrays, method, k), _square_of(arrays, method, k)) for k in clients]
         return _panels([real, _manifolds(arrays, method, clients)], size=2.6)
 
@@ -176,7 +170,7 @@ def manifolds(method: str) -> Callable[[Arrays], Figure]:
     def draw(arrays: Arrays) -> Figure:
         panels = _manifolds(arrays, method, _decoding(arrays, method))
         rows = [panels[n : n + 2] for n in range(0, len(panels), 2)]
-        return _panels(rows, size=3.2) if rows else empty("nothing of this was measured at this scale")
+        return _panels(rows, size=3.2) if rows else empty()
 
     return draw
 
@@ -192,7 +186,7 @@ def eavesdropped(method: str) -> Callable[[Arrays], Figure]:
             makers = [who for who in shown if f"{method}/made/{k}/{who}" in arrays]
             images = {who: arrays[f"{method}/made/{k}/{who}"][:20] for who in makers}
             rows.append([(f"user {k + 1}: {who}", mosaic(x.reshape(-1, 5, *x.shape[1:]))) for who, x in images.items()])
-        return _panels(rows) if rows else empty("nothing of this was measured at this scale")
+        return _panels(rows) if rows else empty()
 
     return draw
 
@@ -207,7 +201,7 @@ def translated(methods: dict[str, str], source: str, target: str, rows: int) -> 
                 kinds = (f"{method}/real/{source}", f"{method}/translated/{source}/{target}")
                 title = f"{name}\ndomain {source} above, as domain {target} below"
                 panels.append((title, mosaic(np.concatenate([arrays[kind][:rows] for kind in kinds]))))
-        return _panels([panels], size=2.8) if panels else empty("nothing of this was measured at this scale")
+        return _panels([panels], size=2.8) if panels else empty()
 
     return draw
 

@@ -10,10 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from reporting.mosaics import empty
+from reporting.canvas import empty
 from reporting.records import published
 
-NOTHING = "nothing of this was measured at this scale"
 NAMES = {
     "fedinb": "INB",
     "fedinb-hist": "HistINB",
@@ -146,7 +145,7 @@ def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd
         curves = _curves(rows[rows["control"] == ""], metric)
         shown = [panel for panel in panels if any(series in curves for series in panel.curves.values())]
         if not shown:
-            return empty(NOTHING)
+            return empty()
         figure, axes = _grid_of(len(shown))
         for axis, panel in zip(axes, shown, strict=True):
             for label, series in panel.curves.items():
@@ -212,7 +211,7 @@ def _grid_of(panels: int) -> tuple[Figure, list[Axes]]:
 def objectives(searches: pd.DataFrame) -> Figure:
     """Figures 15 and 16: the divergence in every iteration of all layers, a panel per method, a line per digit."""
     if searches.empty:
-        return empty(NOTHING)
+        return empty()
     numbers = {"round": int, "class": int, "iteration": int, "objective": float}
     searches = searches.astype(numbers).sort_values(["round", "iteration"])
     there = [method for method in NAMES if (searches["method"] == method).any()]
@@ -237,7 +236,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
     rows = _rows(records, metric="accuracy", protocol="", control="")
     rows = rows[rows["domain"].ne("") & rows["setting"].str.fullmatch(r"rounds=\d+")]
     if rows.empty:
-        return empty(NOTHING)
+        return empty()
     rounds = rows["setting"].str.removeprefix("rounds=").astype(int)
     rows = rows.assign(iteration=rounds * rows["sync_steps"].astype(int), series=rows["method"] + " " + rows["variant"])
     places = list(dict.fromkeys(zip(rows["dataset"], rows["domain"], strict=True)))

@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from common.spec import DataSettings, OptimiserSettings, TrainingSettings
+from abilities import Trained
+from common.spec import DataSettings, OptimiserSettings, Spec, TrainingSettings
 from federation import Algorithm, ClientData, Simulation
 from networks import Conv3, INBDigits, StarGANFeatures
 from objectives import OBJECTIVES, Objective
@@ -52,6 +53,14 @@ def simulate(algorithm: Algorithm, dealt: ClientData | None = None, seed: int = 
     simulation = Simulation(algorithm, dealt or data(), training(**settings), seed, workers=workers)
     simulation.run()
     return simulation
+
+
+def trained(simulation: Simulation, split: Partition | None = None, **settings: Any) -> Trained:
+    """What abilities are asked of; `settings` of its specification say how much is kept."""
+    data = {"dataset": "digit", "styles": STYLES}
+    parts = {"network": {}, "objective": {}, "algorithm": {}, "training": {"rounds": 1}}
+    spec = Spec(run="x", scale="tiny", seed=7, data=data, **parts, **settings)
+    return Trained(simulation, split or dealt(), spec)
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor], *, of: str = "", other: str = "") -> bool:

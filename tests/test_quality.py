@@ -17,9 +17,20 @@ PACKAGES = {
     "baselines": {"common", "federation", "networks", "objectives", "baselines"},
     "attacks": {"common", "federation", "networks", "objectives"},
     "methods": {"attacks", "common", "federation", "networks", "objectives"},
+    "abilities": {"attacks", "common", "federation", "networks", "objectives", "partitions"},
     "evaluation": {"common", "networks"},
     "reporting": {"common"},
-    "diptych": {"attacks", "common", "federation", "networks", "objectives", "partitions", "evaluation", "reporting"},
+    "diptych": {
+        "abilities",
+        "attacks",
+        "common",
+        "federation",
+        "networks",
+        "objectives",
+        "partitions",
+        "evaluation",
+        "reporting",
+    },
     "benchmarks": {"common", "federation", "networks", "objectives", "partitions", "baselines", "methods", "diptych"},
 }
 """What each package may import besides itself: never an algorithm's file, except from another algorithm."""

@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.errors import InputError
 from common.run_folder import FILES
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
-from diptych.extraction import features
 from diptych.training import client_data, train
 from federation import Algorithm, Simulation, nothing
 from federation.channel import Message
@@ -25,7 +25,7 @@ from federation.hooks import Conversing, FineTuning, Telling, pooled
 from federation.names import selected
 from objectives import OBJECTIVES
 from partitions import Partition
-from tests.digits import STYLES, dealt, same
+from tests.digits import STYLES, dealt, same, trained
 
 ALGORITHMS = sorted(algorithm_modules())
 NETWORKS = {
@@ -213,7 +213,8 @@ def test_what_is_private_differs_between_clients(name):
 
 def _named_by_an_update(simulation: Simulation) -> set[str]:
     algorithm = simulation.algorithm
-    phases = [*algorithm.prologue(), *algorithm.phases(), *isinstance(simulation.algorithm, FineTuning)]
+    last = algorithm.epilogue() if isinstance(algorithm, FineTuning) else []
+    phases = [*algorithm.prologue(), *algorithm.phases(), *last]
     return {e.name for p in phases for u in p.updates for e in selected(simulation.template, u.which)}
 
 
@@ -246,7 +247,7 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     alone = simulation.algorithm.shared is nothing and not pooled(simulation.algorithm)
     if alone and not hasattr(simulation.algorithm.general(simulation.template), "encoder"):
         pytest.skip("no client has an encoder")
-    once, again = (features(simulation, _dealt(name)) for _ in range(2))
+    once, again = (features(trained(simulation, _dealt(name))) for _ in range(2))
     assert once.keys() == again.keys()
     assert all(np.array_equal(once[key], again[key]) for key in once)
     for style in STYLES:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from abilities import COLUMNS
 from common.run_folder import RunFolder
-from diptych.scoring import COLUMNS
 from evaluation.curves import curves
 from evaluation.generalisation import generalisation
 from tests.evaluation.test_probe import _write_run

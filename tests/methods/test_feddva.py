@@ -10,12 +10,13 @@ import torch.nn.functional as F
 from torch.distributions import Normal
 from torch.distributions import kl_divergence as torchs_kl
 
+from abilities.codes import inferred
+from abilities.decoding import _line, decoded
+from abilities.scoring import scores
 from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from common.errors import InputError
-from common.spec import OptimiserSettings, SampleSettings
-from diptych.dual import Codes, _line
-from diptych.scoring import scores
+from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.checkpoint import resume, save
 from federation.functional import gradients
@@ -23,7 +24,7 @@ from methods.feddva import SLACK, FedDVA
 from networks import Conv3, DualEncoder
 from objectives import OBJECTIVES
 from objectives.gaussian import kl_divergence, kl_to_mixture
-from tests.digits import data, dealt, same, simulate, training
+from tests.digits import data, dealt, same, simulate, trained, training
 from tests.mutation import mutated
 
 ADAM = OptimiserSettings(name="adam", lr=1e-3)
@@ -402,7 +403,7 @@ def test_a_start_that_does_not_fit_is_refused():
 
 def test_scores_are_of_each_clients_own_model_on_its_test_images():
     simulation = _run(_feddva(), rounds=1)
-    rows = scores(simulation, dealt())
+    rows = scores(trained(simulation))
     found = {(row["client"], row["score"]): row["value"] for row in rows}
     assert {name for _, name in found} == {"accuracy", "reconstruction_error", "kl_z", "kl_c", "kl_c_mixture"}
     split = dealt()
@@ -421,10 +422,10 @@ def test_scores_are_of_each_clients_own_model_on_its_test_images():
 
 
 def test_codes_and_swaps_are_of_the_right_images_and_decoders():
-    simulation, split = _run(_feddva(), rounds=1), dealt()
+    simulation = _run(_feddva(), rounds=1)
     before = {name: rows.clone() for name, rows in simulation.population.storage.items()}
-    codes = Codes(simulation, split, SampleSettings(images=18, probed=30))
-    features, samples = codes.features(), codes.samples()
+    looked_at = trained(simulation, samples={"images": 18, "probed": 30})
+    features, samples = inferred(looked_at), decoded(looked_at)
     assert features["codes/test/z"].shape == (30, 3)
     assert features["codes/train/client"].tolist() == [k for k in range(3) for _ in range(10)]
     model = simulation.synchronised(1).eval()
@@ -446,9 +447,9 @@ def test_codes_and_swaps_are_of_the_right_images_and_decoders():
 
 def test_codes_are_of_the_shared_encoders_and_of_each_clients_own():
     """A client's images by its own model and everybody's by everybody's, before and after the server averages."""
-    simulation, split = _run(_feddva(), rounds=1), dealt()
-    codes = Codes(simulation, split, SampleSettings(images=18, probed=30))
-    features, samples = codes.features(), codes.samples()
+    simulation = _run(_feddva(), rounds=1)
+    looked_at = trained(simulation, samples={"images": 18, "probed": 30})
+    features, samples = inferred(looked_at), decoded(looked_at)
     x = torch.from_numpy(features["codes/test/pixels"]).float().div(255).unflatten(1, (3, 8, 8))
     owner = features["codes/test/client"]
     for place, kind in (("", simulation.synchronised), ("own/", simulation.own)):
@@ -486,7 +487,7 @@ def test_scores_survive_a_stop(tmp_path):
 
     def keep(simulation: Simulation) -> None:
         if simulation.round:
-            simulation.scores += scores(simulation, dealt())
+            simulation.scores += scores(trained(simulation))
         if simulation.round == stop:
             save(tmp_path / "checkpoint.pt", simulation, "key")
             raise InterruptedError

@@ -13,7 +13,8 @@ from common.keys import random_key
 from common.spec import DataSettings
 from partitions import Partition, partition
 from partitions.deal import by_class, dirichlet, iid, largest_remainder, shards
-from partitions.partition import fitted, resampled, stratified
+from partitions.drawn import resampled, stratified
+from partitions.images import fitted
 from tests.mutation import mutated
 
 quick = bounded(max_examples=30, deadline=None)
@@ -264,9 +265,9 @@ BUGS = {
         "np.arange(len(mask))",
         check_nothing_is_lost_and_nothing_leaks,
     ),
-    "styles of their own size": ("_own", 'settings.resample == "mean"', "False", check_every_style_has_the_mean_size),
+    "styles of their own size": ("own", 'settings.resample == "mean"', "False", check_every_style_has_the_mean_size),
     "the same images for all": (
-        "_own",
+        "own",
         "_deal(settings, sources[number].labels[pool], rng)",
         "[_deal(settings, sources[number].labels[pool], rng)[0]] * settings.clients_per_style",
         check_no_image_has_two_owners,
@@ -278,13 +279,14 @@ BUGS = {
 def test_a_wrong_partition_is_caught(bug):
     name, right, wrong, check = BUGS[bug]
     check(partition(_settings(), "", seed=0))
-    with mutated("partitions.partition", name, right, wrong), pytest.raises(AssertionError):
+    where = "partitions.partitioning" if name == "own" else None
+    with mutated("partitions.pools", name, right, wrong, where=where), pytest.raises(AssertionError):
         check(partition(_settings(), "", seed=0))
 
 
 def test_a_seed_that_is_ignored_is_caught():
     with (
-        mutated("partitions.partition", "_generators", "random_key(seed,", "random_key(0,"),
+        mutated("partitions.pools", "_generators", "random_key(seed,", "random_key(0,"),
         pytest.raises(AssertionError),
     ):
         check_the_seed_decides(lambda seed: partition(_settings(), "", seed))

@@ -124,7 +124,7 @@ def test_domains_are_paired():
 
 def test_domains_that_draw_each_their_own_are_caught():
     right, wrong = "settings.styles.values() if settings.paired else settings.styles", "settings.styles"
-    with mutated("partitions.partition", "_generators", right, wrong), pytest.raises(AssertionError):
+    with mutated("partitions.pools", "_generators", right, wrong), pytest.raises(AssertionError):
         check_domains_are_paired(_dealt)
 
 
@@ -187,7 +187,7 @@ def test_parts_overlap_as_often_as_chance_has_it(settings):
 )
 def test_wrong_parts_are_caught(right, wrong):
     with (
-        mutated("partitions.drawn", "drawn", right, wrong, where="partitions.partition"),
+        mutated("partitions.drawn", "drawn", right, wrong, where="partitions.pools"),
         pytest.raises((AssertionError, RuntimeError)),
     ):
         check_overlaps({"per_class": 400, "drawn_in": 10})

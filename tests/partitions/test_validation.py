@@ -121,7 +121,7 @@ def test_whoever_works_in_turns_holds_out_of_every_turn(monkeypatch):
         classes=2,
         extra={"attributes": rng.random((300, len(ATTRIBUTES))) < 0.4},
     )
-    monkeypatch.setattr(importlib.import_module("partitions.partition"), "load", lambda *_: faces)
+    monkeypatch.setattr(importlib.import_module("partitions.pools"), "load", lambda *_: faces)
     names = {"a": list(ATTRIBUTES[:2]), "b": list(ATTRIBUTES[2:4])}
     workers = {"styles": dict.fromkeys(names, "faces"), "attributes": names, "pool": "together", "clients_per_style": 1}
     held = partition(_settings(**workers, test_images="dealt", validation_share=SHARE), "", 0)
@@ -165,12 +165,12 @@ def test_a_share_is_below_one(share):
 # ---- broken on purpose
 
 BUGS = {
-    "clients train on them": ("_with_validation", "clients=tuple(left(indices)", "clients=tuple((indices)", "iid"),
-    "encoders train on them": ("_with_validation", "train=tuple(left(indices)", "train=tuple((indices)", "iid"),
-    "scored on test images": ("_with_validation", "test=tuple(tests)", "test=dealt.test", "iid"),
-    "test images are dealt": ("_with_validation", "dealt_tests=held", "dealt_tests=dealt.tests", "dealt tests"),
+    "clients train on them": ("with_validation", "clients=tuple(left(indices)", "clients=tuple((indices)", "iid"),
+    "encoders train on them": ("with_validation", "train=tuple(left(indices)", "train=tuple((indices)", "iid"),
+    "scored on test images": ("with_validation", "test=tuple(tests)", "test=dealt.test", "iid"),
+    "test images are dealt": ("with_validation", "dealt_tests=held", "dealt_tests=dealt.tests", "dealt tests"),
     "another client trains on them": (
-        "_with_validation",
+        "with_validation",
         "return indices[~mask[indices]]",
         "return indices[~torch.isin(indices, held[0])]",
         "together",
@@ -192,5 +192,6 @@ def test_an_intact_partition_passes():
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_leak_is_caught(bug):
     name, right, wrong, deal = BUGS[bug]
-    with mutated("partitions.partition", name, right, wrong), pytest.raises(AssertionError):
+    where = "partitions.partitioning" if name == "with_validation" else None
+    with mutated("partitions.validation", name, right, wrong, where=where), pytest.raises(AssertionError):
         check_held_out(DEALS[deal])

@@ -12,7 +12,7 @@ import yaml
 from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
-from reporting import figures
+from reporting.counts import class_counts
 from reporting.figures import FIGURES, FORMATS, write_figure
 from reporting.mosaics import by_method, mosaic
 
@@ -246,7 +246,7 @@ def test_a_figure_of_nothing_says_so(name, tmp_path):
 
 
 def test_figure_5_shows_the_partition():
-    figure = figures.class_counts(_counts())
+    figure = class_counts(_counts())
     for axis, split in zip(figure.axes, ("iid", "dirichlet-0.2"), strict=False):
         part = _counts()[_counts()["split"] == split]
         drawn = axis.collections[0].get_array().reshape(4, 6)

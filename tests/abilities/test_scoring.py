@@ -5,19 +5,19 @@ from unittest import mock
 import pytest
 import torch
 
+from abilities import scoring
+from abilities.scoring import scores
 from baselines.centralized import Centralized
 from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from baselines.fedavg_server import FedAvgServer
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
-from diptych import scoring
-from diptych.scoring import scores
 from diptych.training import client_data, train
 from evaluation.generalisation import generalisation
 from federation import Simulation
 from partitions import partition
-from tests.digits import objective, training
+from tests.digits import objective, trained, training
 from tests.mutation import mutated
 
 
@@ -56,7 +56,7 @@ def check_scores(kind, ask=scores, **settings) -> int:
     dealt = _dealt(**settings)
     simulation = _trained(kind, dealt)
     with mock.patch.object(scoring, "_means", wraps=scoring._means) as asked, torch.no_grad():
-        rows = [row for row in ask(simulation, dealt) if row["client"] >= 0]
+        rows = [row for row in ask(trained(simulation, dealt)) if row["client"] >= 0]
         assert [row["value"] for row in rows] == pytest.approx([_by_hand(simulation, dealt, k) for k in range(3)])
     return asked.call_count
 
@@ -77,14 +77,14 @@ def test_asking_too_little_is_caught(right, wrong):
         check_scores(FedAvg, test_images="dealt")
 
     ask()
-    with mutated("diptych.scoring", "_alike", right, wrong), pytest.raises(AssertionError):
+    with mutated("abilities.scoring", "_alike", right, wrong), pytest.raises(AssertionError):
         ask()
 
 
 def test_a_server_without_a_model_of_its_own_has_no_scores():
     dealt = _dealt()
     simulation = _trained(FedAvgServer, dealt)
-    assert {row["client"] for row in scores(simulation, dealt)} == {0, 1, 2}
+    assert {row["client"] for row in scores(trained(simulation, dealt))} == {0, 1, 2}
 
 
 # ---- styles that no client has
@@ -99,7 +99,7 @@ def check_unseen(kind, ask=scores) -> None:
     """Every client's model on the same digits turned, training and test images apart, beside its own test images."""
     dealt = _with_an_unseen_style()
     simulation = _trained(kind, dealt, rounds=5)
-    rows = ask(simulation, dealt)
+    rows = ask(trained(simulation, dealt))
     found = {(row["client"], row["style"], row["part"]): row["value"] for row in rows if row["client"] >= 0}
     expected = {}
     for client in range(3):
@@ -130,7 +130,7 @@ def test_clients_are_scored_on_styles_that_nobody_has(kind):
     ],
 )
 def test_scores_on_other_images_are_caught(right, wrong):
-    with mutated("diptych.scoring", "_asked", right, wrong), pytest.raises(AssertionError):
+    with mutated("abilities.scoring", "_asked", right, wrong), pytest.raises(AssertionError):
         check_unseen(Ditto)
 
 
@@ -141,7 +141,7 @@ def test_a_pooled_client_is_tested_on_what_clients_have_and_on_what_they_have_no
     )
     simulation.run()
     with mock.patch.object(scoring, "_means", wraps=scoring._means) as asked:
-        rows = scores(simulation, dealt)
+        rows = scores(trained(simulation, dealt))
     assert [(row["client"], row["style"], row["part"]) for row in rows] == [
         (0, "", ""),
         (0, "90", "train"),
@@ -154,7 +154,7 @@ def test_an_unseen_style_is_seen_as_its_view_shows_it():
     dealt = _with_an_unseen_style(views={"90": {"name": "color-inversion"}})
     simulation = _trained(FedAvg, dealt, rounds=5)
     plain = _with_an_unseen_style()
-    (value,) = {row["value"] for row in scores(simulation, dealt) if row["part"] == "test"}
+    (value,) = {row["value"] for row in scores(trained(simulation, dealt)) if row["part"] == "test"}
     model = simulation.synchronised(0).eval()
     with torch.no_grad():
         said = model.head(model.encoder(1 - plain.images[plain.test[1]].float() / 255)).argmax(dim=1)

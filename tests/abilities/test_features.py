@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
+from abilities.features import features
 from baselines.fedavg import FedAvg
-from diptych.extraction import features
 from federation import Simulation
 from federation.data import as_float
-from tests.digits import dealt, objective, simulate
+from tests.digits import dealt, objective, simulate, trained
 from tests.mutation import mutated
 
-MODULE = "diptych.extraction"
+MODULE = "abilities.features"
 
 
-def _trained(**settings) -> Simulation:
+def _run(**settings) -> Simulation:
     return simulate(FedAvg(objective=objective("simclr")), local_steps=4, participation=0.67, **settings)
 
 
@@ -25,21 +25,21 @@ def _of(model: torch.nn.Module, images: torch.Tensor) -> np.ndarray:
         return copy.deepcopy(model).eval().encoder(as_float(images)).numpy()
 
 
-def check_personal(extract=features) -> None:
+def check_personal() -> None:
     """A client's own are those of its model as its last local training left it, whatever has been averaged since."""
-    simulation, split = _trained(rounds=3), dealt()
-    found = extract(simulation, split)
+    simulation, split = _run(rounds=3), dealt()
+    found = features(trained(simulation))
     for k, own in enumerate(simulation.population.members):
         x = split.images[split.clients[k]]
         np.testing.assert_allclose(found[f"client/{k}/train/features"], _of(own, x), atol=1e-5)
         assert np.abs(_of(own, x) - _of(simulation.synchronised(k), x)).max() > 1e-2, "the broadcast model is another"
 
 
-def check_statistics(extract=features) -> None:
+def check_statistics() -> None:
     """The shared model's batch norms have the server's statistics where they travel; where they stay with the clients,
     those of the training images of all."""
     for buffers in ("shared", "local"):
-        simulation, split = _trained(rounds=2, buffers=buffers), dealt()
+        simulation, split = _run(rounds=2, buffers=buffers), dealt()
         model = simulation.shared_model()
         norms = [m for m in model.encoder.modules() if isinstance(m, torch.nn.BatchNorm2d)]
         if buffers == "local":
@@ -54,7 +54,9 @@ def check_statistics(extract=features) -> None:
         assert any(t.abs().max() > 0 for t in first.values()), "not the initial ones"
         for style, name in enumerate(split.styles):
             expected = _of(model, split.images[split.test[style]])
-            np.testing.assert_allclose(extract(simulation, split)[f"shared/{name}/test/features"], expected, atol=1e-4)
+            np.testing.assert_allclose(
+                features(trained(simulation))[f"shared/{name}/test/features"], expected, atol=1e-4
+            )
 
 
 @pytest.mark.parametrize("check", [check_personal, check_statistics])
@@ -64,11 +66,9 @@ def test_features(check):
 
 BUGS = {
     "personal features from the broadcast model": (
-        "features", "simulation.population.members[client], dealt", "simulation.synchronised(client), dealt",
-        check_personal),
+        "_of_client", "simulation.own(client)", "simulation.synchronised(client)", check_personal),
     "personal features of the first client": (
-        "features", "simulation.population.members[client], dealt", "simulation.population.members[0], dealt",
-        check_personal),
+        "_of_client", "simulation.own(client)", "simulation.own(0)", check_personal),
     "statistics that nobody has sent": (
         "_shared_model", "model if travelled else with_statistics(model, extract, images)", "model", check_statistics),
     "statistics estimated though they were sent": (
@@ -82,5 +82,5 @@ BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_features_of_a_wrong_model_are_caught(bug):
     name, right, wrong, check = BUGS[bug]
-    with mutated(MODULE, name, right, wrong) as mutant, pytest.raises(AssertionError):
-        check(mutant if name == "features" else features)
+    with mutated(MODULE, name, right, wrong), pytest.raises(AssertionError):
+        check()

@@ -7,13 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from common.keys import random_key
+from abilities.trained import BATCH, Trained, looked_at
 from federation import Simulation, View
 from federation.data import as_float
 from federation.hooks import FineTuning, pooled
-from partitions import Partition
 
-BATCH = 256
 COLUMNS = ["round", "client", "score", "value", "style", "part"]
 
 
@@ -33,7 +31,7 @@ def due(simulation: Simulation, every: int) -> bool:
 
 
 @torch.no_grad()
-def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
+def scores(trained: Trained) -> list[dict[str, Any]]:
     """The mean of every score of the algorithm over each client's test images: rows of scores.csv.
 
     The same over training and over test images of each style that no client has, with the names of style and part. The
@@ -44,25 +42,27 @@ def scores(simulation: Simulation, dealt: Partition) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     last: dict[tuple[str, str], tuple[dict[str, Tensor], Tensor, dict[str, float]]] = {}
-    for client in range(len(simulation.population.members)):
-        model = _used(simulation, client).eval()
-        tensors = simulation.algorithm.personal(model).state_dict()
-        for asked in _asked(simulation, dealt, client):
+    for client in trained.clients:
+        model = _used(trained, client)
+        tensors = trained.algorithm.personal(model).state_dict()
+        for asked in _asked(trained, client):
             key = asked.style, asked.part
             if asked.view is not None or key not in last or not _alike((tensors, asked.indices), last[key][:2]):
-                last[key] = (tensors, asked.indices, _means(simulation, client, model, asked))
-            named = {"style": asked.style, "part": asked.part}
-            rows += [
-                {"round": simulation.round, "client": client, "score": name, "value": value, **named}
-                for name, value in last[key][2].items()
-            ]
-    if simulation.cloud is not None:
-        rows += _of_the_cloud(simulation, dealt.all_test)
+                last[key] = (tensors, asked.indices, _means(trained, client, model, asked))
+            rows += _rows(trained, client, last[key][2], style=asked.style, part=asked.part)
+    if trained.simulation.cloud is not None:
+        rows += _rows(trained, -1, _of_the_cloud(trained))
     return rows
 
 
-def _asked(simulation: Simulation, dealt: Partition, client: int) -> Iterator[_Asked]:
-    if pooled(simulation.algorithm):
+def _rows(trained: Trained, client: int, means: dict[str, float], **of: str) -> list[dict[str, Any]]:
+    round = trained.simulation.round
+    return [{"round": round, "client": client, "score": name, "value": mean, **of} for name, mean in means.items()]
+
+
+def _asked(trained: Trained, client: int) -> Iterator[_Asked]:
+    dealt = trained.dealt
+    if pooled(trained.algorithm):
         yield _Asked(dealt.all_test, None)
     else:
         yield _Asked(dealt.tests[client], None if dealt.views is None else dealt.views[client])
@@ -73,12 +73,18 @@ def _asked(simulation: Simulation, dealt: Partition, client: int) -> Iterator[_A
             yield _Asked(dealt.test[style], view, name, "test")
 
 
-def _means(simulation: Simulation, client: int, model: nn.Module, asked: _Asked) -> dict[str, float]:
-    parts = [
-        simulation.algorithm.scores(model, _seen(simulation, client, asked.view, i), simulation.data.labels[i])
+def _means(trained: Trained, client: int, model: nn.Module, asked: _Asked) -> dict[str, float]:
+    """Of images as the client sees them, or as their style is seen, the same in every round."""
+    labels = trained.dealt.labels
+    return _mean(
+        looked_at(trained.algorithm.scores, model, trained.shown(i, asked.view, "scored", client, int(i[0])), labels[i])
         for i in asked.indices.split(BATCH)
-    ]
-    return {name: float(torch.cat([part[name] for part in parts]).double().mean()) for name in parts[0]}
+    )
+
+
+def _mean(parts: Iterator[dict[str, Tensor]]) -> dict[str, float]:
+    whole = list(parts)
+    return {name: float(torch.cat([part[name] for part in whole]).double().mean()) for name in whole[0]}
 
 
 def _alike(ours: tuple[dict[str, Tensor], Tensor], theirs: tuple[dict[str, Tensor], Tensor]) -> bool:
@@ -87,27 +93,15 @@ def _alike(ours: tuple[dict[str, Tensor], Tensor], theirs: tuple[dict[str, Tenso
     return torch.equal(i, j) and a.keys() == b.keys() and all(torch.equal(t, b[name]) for name, t in a.items())
 
 
-def _of_the_cloud(simulation: Simulation, indices: Tensor) -> list[dict[str, Any]]:
+def _of_the_cloud(trained: Trained) -> dict[str, float]:
     """The same of the server's own model, on all test images; its client is called -1."""
-    parts = [
-        simulation.cloud.scores(as_float(simulation.data.images[i]), simulation.data.labels[i])  # type: ignore[union-attr]
-        for i in indices.split(BATCH)
-    ]
-    means = {name: float(torch.cat([part[name] for part in parts]).double().mean()) for name in parts[0]}
-    return [{"round": simulation.round, "client": -1, "score": n, "value": mean} for n, mean in means.items()]
+    cloud, data = trained.simulation.cloud, trained.simulation.data
+    assert cloud is not None
+    return _mean(cloud.scores(as_float(data.images[i]), data.labels[i]) for i in trained.dealt.all_test.split(BATCH))
 
 
-def _seen(simulation: Simulation, client: int, view: View | None, indices: Tensor) -> Tensor:
-    """Images as the client sees them, or as their style is seen, the same in every round."""
-    images = as_float(simulation.data.images[indices])
-    if view is None:
-        return images
-    draw = torch.Generator().manual_seed(random_key(simulation.seed, "scored", client, int(indices[0])))
-    return view(images, draw)
-
-
-def _used(simulation: Simulation, client: int) -> nn.Module:
+def _used(trained: Trained, client: int) -> nn.Module:
     """A copy of the model that a client would use."""
-    if isinstance(simulation.algorithm, FineTuning):
-        return simulation.own(client)
-    return simulation.synchronised(client)
+    if isinstance(trained.algorithm, FineTuning):
+        return trained.simulation.own(client)
+    return trained.simulation.synchronised(client)

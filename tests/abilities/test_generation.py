@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from abilities import Trained, arrays
+from abilities.codes import discriminated
+from abilities.generation import _tests_like, generated
 from common.errors import InputError
 from common.run_folder import RunFolder
-from common.spec import OptimiserSettings, ServerSettings, Spec, TrainingSettings
+from common.spec import Spec
 from diptych.assembly import build_algorithm
-from diptych.generation import Sampler
-from diptych.simpson import _lines, federated, for_points, private_biases, router
 from diptych.training import train
 from federation import ClientData, Simulation
 from networks.spectral import settle
-from objectives.linear import LinearRegression
 from partitions import partition
-from partitions.simpson import simpson
 
 
 def _spec(**changes) -> Spec:
@@ -47,23 +46,21 @@ def trained():
     data = ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views)
     simulation = Simulation(build_algorithm(spec, 10), data, spec.training, spec.seed)
     simulation.run()
-    return simulation, dealt, spec
+    return lambda: Trained(simulation, dealt, spec)
 
 
 def test_taking_samples_changes_nothing_and_gives_the_same_again(trained):
-    simulation, dealt, spec = trained
-    before = {name: rows.clone() for name, rows in simulation.population.storage.items()}
-    once, again = (
-        {**(sampler := Sampler(simulation, dealt, spec.samples)).samples(), **sampler.features()} for _ in range(2)
-    )
+    population = trained().simulation.population
+    before = {name: rows.clone() for name, rows in population.storage.items()}
+    once, again = ({**kept, **samples} for kept, samples in (arrays(trained(), at_the_end=True) for _ in range(2)))
     assert once.keys() == again.keys()
     assert all(np.array_equal(once[key], again[key]) for key in once)
-    assert all(torch.equal(rows, before[name]) for name, rows in simulation.population.storage.items())
+    assert all(torch.equal(rows, before[name]) for name, rows in population.storage.items())
+    assert all(member.training for member in population.members)
 
 
 def test_every_client_is_shown_by_its_own_model_and_its_own_view(trained):
-    simulation, dealt, spec = trained
-    arrays = Sampler(simulation, dealt, spec.samples).samples()
+    arrays, dealt = generated(trained()), trained().dealt
     plain, inverted = (arrays[f"client/{k}/real"].mean() for k in (0, 1))
     assert plain < 100 < 155 < inverted
     assert not np.array_equal(arrays["grid/0/both"], arrays["grid/1/both"])
@@ -78,12 +75,10 @@ def test_every_client_is_shown_by_its_own_model_and_its_own_view(trained):
 
 def test_held_out_images_have_the_clients_labels_in_its_proportions_and_others_apart(trained):
     """A floor of labels that the client lacks would be no floor of its images."""
-    simulation, dealt, spec = trained
-    sampler = Sampler(simulation, dealt, spec.samples)
-    arrays = sampler.samples()
+    arrays, dealt = generated(trained()), trained().dealt
     for k in (0, 1):
         mine = torch.bincount(dealt.labels[dealt.clients[k]], minlength=10)
-        alike = torch.bincount(dealt.labels[sampler._tests_like(k)], minlength=10)
+        alike = torch.bincount(dealt.labels[_tests_like(trained(), k)], minlength=10)
         assert set(arrays[f"client/{k}/held-out/labels"].tolist()) == set(mine.nonzero().ravel().tolist())
         assert set(arrays[f"client/{k}/held-out-unseen/labels"].tolist()) == set((mine == 0).nonzero().ravel().tolist())
         times = alike.sum() / mine.sum()
@@ -107,17 +102,14 @@ def test_a_longer_runs_snapshot_is_a_shorter_runs_end(tmp_path):
 
 
 def test_features_are_those_of_the_shared_and_of_each_clients_own_encoder(trained):
-    simulation, dealt, spec = trained
-    sampler = Sampler(simulation, dealt, spec.samples)
-    arrays = sampler.features()
+    arrays, dealt = discriminated(trained()), trained().dealt
     assert arrays["pool/test/style"].shape == (20, 2, 4)
     assert arrays["plain/test/content"].shape == (20, 4)
     assert not np.allclose(arrays["plain/test/style"][:, 0], arrays["plain/test/style"][:, 1])
-    member = simulation.shared_model()
-
+    member = trained().simulation.shared_model()
     settle(member)
-    chosen = sampler._some(torch.cat(dealt.test).unique(), 20, "plain test")
-    expected = member.encoder.eval()(2 * sampler._plain(chosen) - 1)
+    chosen = trained().some(torch.cat(dealt.test).unique(), 20, "samples", "some", "plain test")
+    expected = member.encoder.eval()(2 * trained().plain(chosen) - 1)
     np.testing.assert_allclose(arrays["plain/test/content"], expected.detach().numpy(), atol=1e-5)
     assert np.array_equal(arrays["plain/test/label"], dealt.labels[chosen].numpy())
 
@@ -145,40 +137,3 @@ def test_a_run_goes_on_from_another_ones_shared_tensors(tmp_path):
 def test_pooling_clients_with_views_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be pooled"):
         train(_spec(algorithm={"name": "centralized"}), tmp_path, "")
-
-
-# ---- Simpson's paradox
-
-
-def test_the_federated_weight_finds_every_clients_trend():
-    points = simpson(1)
-    slope, biases = private_biases(points, 1)
-    centred = points - points.mean(axis=1, keepdims=True)
-    within = (centred[..., 0] * centred[..., 1]).sum() / (centred[..., 0] ** 2).sum()
-    assert slope == pytest.approx(within, abs=0.05)
-    np.testing.assert_allclose(biases, (points[..., 1] - slope * points[..., 0]).mean(axis=1), atol=0.05)
-
-
-def test_the_regression_of_all_clients_at_once_is_the_engines():
-    """FedPer on LinearRegression, trained client by client."""
-    points = simpson(3, clients=3, points=20)
-    settings = TrainingSettings(
-        rounds=4, batch_size=10, optimiser=OptimiserSettings(lr=0.2), server=ServerSettings(weighting="uniform")
-    )
-    engine = federated("fedper", for_points(LinearRegression), points, 3, settings, engine=Simulation)
-    slope, biases = private_biases(points, 3, rounds=4)
-    assert slope == pytest.approx(float(engine.server.tensors["encoder.weight"]), rel=1e-5)
-    np.testing.assert_allclose(biases, engine.population.storage["head.b"].ravel(), rtol=1e-5)
-
-
-def test_a_router_needs_the_target_to_be_nearly_right():
-    """App. C.1's error is that of a router that is given y; without it, x says little of the client."""
-    points = simpson(1)
-    everyone = points.reshape(-1, 2)
-    slope, biases = private_biases(points, 1)
-    said = slope * everyone[:, :1] + biases
-    with_target, without = (router(everyone, said, 1, sees_target=sees) for sees in (True, False))
-    assert with_target < 0.02
-    assert without > 5 * with_target
-    line = _lines("", "private biases", points, slope, biases)
-    assert len(line) == 16

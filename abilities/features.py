@@ -1,0 +1,97 @@
+"""One code of an image: features under the shared model, under every client's own, and under the untrained one."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.optim.swa_utils import update_bn
+
+from abilities.trained import BATCH, Arrays, Trained, looked_at
+from federation import copied
+from federation.data import as_float
+from federation.hooks import pooled
+
+Extract = Callable[[Any, Tensor], dict[str, Tensor]]
+
+
+def features(trained: Trained) -> Arrays:
+    """The arrays of features.npz that linear probes read. Images are not augmented."""
+    simulation, dealt, algorithm = trained.simulation, trained.dealt, trained.algorithm
+    trained_on = dealt.images[dealt.all_train]
+    models = {"initial": with_statistics(copied(simulation.template), algorithm.generalised, trained_on)}
+    if pooled(algorithm) or simulation.server.tensors:
+        models["shared"] = _shared_model(trained, trained_on)
+    arrays = {}
+    for style, name in enumerate(dealt.styles):
+        for part, indices in (("train", dealt.train[style]), ("test", dealt.test[style])):
+            arrays[f"labels/{name}/{part}"] = dealt.labels[indices].numpy()
+            for which, model in models.items():
+                found = looked_at(algorithm.generalised, model, dealt.images[indices])
+                arrays |= {f"{which}/{name}/{part}/{key}": rows.numpy() for key, rows in found.items()}
+    if not pooled(algorithm):
+        for client in trained.clients:
+            arrays |= {f"client/{client}/{key}": rows for key, rows in _of_client(trained, client).items()}
+    return arrays
+
+
+def _of_client(trained: Trained, client: int) -> Arrays:
+    dealt, style = trained.dealt, trained.dealt.client_styles[client]
+    model = trained.simulation.own(client)  # not all of them at once: there are many, and large ones
+    position = {int(image): n for n, image in enumerate(dealt.train[style])}
+    arrays = {
+        "style": trained.style_of(client),
+        "positions": np.array([position[int(image)] for image in dealt.clients[client]]),
+    }
+    for part, indices in (("train", dealt.clients[client]), ("test", dealt.test[style])):
+        found = looked_at(trained.algorithm.personalised, model, dealt.images[indices])
+        arrays |= {f"{part}/{key}": rows.numpy() for key, rows in found.items()}
+    return arrays
+
+
+# ---- batch-norm statistics
+
+
+class _Callable(nn.Module):
+    """A feature extractor as a module whose batch norms `update_bn` finds."""
+
+    def __init__(self, extract: Extract, model: nn.Module) -> None:
+        super().__init__()
+        self.extract, self.model = extract, model
+
+    def forward(self, x: Tensor) -> Any:
+        return self.extract(self.model, x)
+
+
+def with_statistics(model: nn.Module, extract: Extract, images: Tensor) -> nn.Module:
+    """The model with batch-norm statistics of these images: those of an untrained model say nothing."""
+    update_bn(_batches(images, str(next(model.parameters()).device)), _Callable(extract, model))
+    return model
+
+
+def _batches(images: Tensor, device: str) -> Iterator[Tensor]:
+    for chunk in images.split(BATCH):
+        yield as_float(chunk.to(device))
+
+
+def _used_batch_norms(extract: Extract, model: nn.Module, image: Tensor) -> list[str]:
+    """The paths of the batch norms that the extractor passes through."""
+    used: list[str] = []
+    norms = [(path, module) for path, module in model.named_modules() if isinstance(module, _BatchNorm)]
+    hooks = [module.register_forward_hook(lambda *_, path=path: used.append(path)) for path, module in norms]
+    looked_at(extract, model, image)
+    for hook in hooks:
+        hook.remove()
+    return used
+
+
+def _shared_model(trained: Trained, images: Tensor) -> nn.Module:
+    """The shared model, or the only one; statistics that did not travel are estimated anew on `images`."""
+    simulation, extract = trained.simulation, trained.algorithm.generalised
+    if pooled(trained.algorithm):
+        return simulation.own(0)
+    model = simulation.shared_model()
+    used = _used_batch_norms(extract, model, images[:1])
+    travelled = all(f"{path}.running_mean" in simulation.server.tensors for path in used)
+    return model if travelled else with_statistics(model, extract, images)

@@ -1,0 +1,103 @@
+"""Which abilities there are, whom each is asked of, and which arrays it leaves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from abilities.codes import discriminated, inferred
+from abilities.decoding import decoded
+from abilities.features import features
+from abilities.generation import generated
+from abilities.overheard import followed, inverted, overheard
+from abilities.trained import Arrays, Trained
+from abilities.translation import controls, restyled, translate_of, translated
+from federation.hooks import Restyling
+from networks.feddva import Decoder
+from objectives import Generative
+
+Extract = Callable[[Trained], Arrays]
+
+
+# ---- whom it is asked of
+
+
+def _generates(trained: Trained) -> bool:
+    """Images from a latent of content and one of style."""
+    return isinstance(trained.objective, Generative)
+
+
+def _restyles(trained: Trained) -> bool:
+    """Images of one client in the style of another, by a procedure of the method's own (PaDPaF, Algorithm 2)."""
+    return isinstance(trained.algorithm, Restyling)
+
+
+def _infers(trained: Trained) -> bool:
+    """Codes of content and of style, and images from both: two encoders and a decoder (FedDVA, Fig. 2)."""
+    return any(isinstance(part, Decoder) for part in trained.simulation.template.children())
+
+
+def _translates(trained: Trained) -> bool:
+    return translate_of(trained.algorithm) is not None
+
+
+def _is_followed(trained: Trained) -> bool:
+    """By a server with a twin of every user's generator, and by whoever listens (PS-FedGAN)."""
+    return hasattr(trained.simulation.cloud, "twins")
+
+
+def _is_inverted(trained: Trained) -> bool:
+    return trained.inversion is not None
+
+
+def _encodes(trained: Trained) -> bool:
+    """One code of an image, where there is nothing else."""
+    return not any(of(trained) for of in (_generates, _infers, _translates, _is_followed))
+
+
+# ---- what is left
+
+
+@dataclass(frozen=True)
+class Ability:
+    """What a trained algorithm may be able to do.
+
+    Attributes:
+        of: whether this one is.
+        features, samples: the arrays that features.npz and samples.npz have of it, and after-<r>.npz both.
+        at_the_end: the arrays that only samples.npz has.
+        always: whether they are left even if the specification says `features: false`.
+    """
+
+    of: Callable[[Trained], bool]
+    features: Extract | None = None
+    samples: Extract | None = None
+    at_the_end: Extract | None = None
+    always: bool = False
+
+
+ABILITIES = {
+    "features": Ability(_encodes, features=features),
+    "generation": Ability(_generates, discriminated, generated, always=True),
+    "re-styling": Ability(_restyles, at_the_end=restyled, always=True),
+    "two codes": Ability(_infers, inferred, decoded),
+    "translation": Ability(_translates, samples=translated, at_the_end=controls),
+    "followed": Ability(_is_followed, samples=followed, at_the_end=overheard),
+    "inverted": Ability(_is_inverted, at_the_end=inverted, always=True),
+}
+"""docs/run-folder.md lists the arrays of each."""
+
+
+def able(trained: Trained) -> dict[str, Ability]:
+    """The abilities of which something is left."""
+    wanted = trained.spec.features
+    return {name: ability for name, ability in ABILITIES.items() if (wanted or ability.always) and ability.of(trained)}
+
+
+def arrays(trained: Trained, *, at_the_end: bool) -> tuple[Arrays, Arrays]:
+    """What evaluations need of it as it stands: the arrays of features.npz, and of samples.npz."""
+    kept: Arrays = {}
+    samples: Arrays = {}
+    for ability in able(trained).values():
+        kept |= ability.features(trained) if ability.features else {}
+        samples |= ability.samples(trained) if ability.samples else {}
+        samples |= ability.at_the_end(trained) if ability.at_the_end and at_the_end else {}
+    return kept, samples

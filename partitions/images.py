@@ -1,0 +1,58 @@
+"""Images as they are stored, at one size and with one number of channels, and as their clients see them."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from common.keys import random_key
+from common.spec import DataSettings
+from partitions.marks import marked
+from partitions.partition import View
+from partitions.rotations import rotated
+from partitions.source import Source
+from partitions.views import view
+
+
+def fitted(images: np.ndarray, size: int, channels: int) -> Tensor:
+    """Images (n, height, width[, 3]) as bytes (n, channels, size, size).
+
+    The square in the middle is taken and brought to size bilinearly; grey is copied, colour averaged.
+    """
+    x = torch.from_numpy(images)
+    x = x.unsqueeze(1) if x.dim() == 3 else x.permute(0, 3, 1, 2)
+    side = min(x.shape[-2:])
+    top, left = ((extent - side) // 2 for extent in x.shape[-2:])
+    x = x[..., top : top + side, left : left + side]
+    if x.shape[-2:] != (size, size):
+        parts = [F.interpolate(part.float(), (size, size), mode="bilinear", antialias=True) for part in x.split(4096)]
+        x = torch.cat([part.round().clamp(0, 255).byte() for part in parts])
+    if channels == 1 and x.shape[1] == 3:
+        x = x.float().mean(dim=1, keepdim=True).round().byte()
+    return x.expand(-1, channels, -1, -1).contiguous()
+
+
+def stored(settings: DataSettings, source: Source) -> Tensor:
+    """Images at the size that networks see; where clients have views, which crop and pad, at their own."""
+    square = source.images.shape[1] == source.images.shape[2]
+    size = source.images.shape[1] if settings.views and square else settings.image_size
+    return fitted(source.images, size, settings.channels)
+
+
+def shown(settings: DataSettings, sources: tuple[Source, ...], seed: int) -> Tensor:
+    """The images of all styles, one after the other, rotated and marked."""
+    images = {style: stored(settings, source) for style, source in zip(settings.styles, sources, strict=True)}
+    for style, degrees in settings.rotations.items():
+        images[style] = rotated(images[style], degrees)
+    for style, mark in settings.marks.items():
+        rng = np.random.default_rng(random_key(seed, "marks", style))
+        images[style] = marked(f"data.marks.{style}", mark, images[style], rng)
+    return torch.cat(list(images.values()))
+
+
+def style_views(settings: DataSettings) -> tuple[View, ...] | None:
+    """For each style, how its clients see images; None if all see them as they are."""
+    if not settings.views:
+        return None
+    named = {style: settings.views.get(style, {"name": "plain"}) for style in settings.styles}
+    return tuple(view(f"data.views.{style}", spec, settings.image_size) for style, spec in named.items())

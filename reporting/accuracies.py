@@ -1,0 +1,201 @@
+"""Figures of accuracies: by feature, against a setting, of probes, and over rounds."""
+
+from collections.abc import Callable
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from reporting.canvas import PAPER, SSL, empty, spread
+from reporting.records import published
+
+METHODS = {"feddva": "FedDVA", "fedavg": "FedAvg", "fedavg-ft": "FedAvg+fine-tuning", "ditto": "Ditto"}
+
+
+def stylised(records: pd.DataFrame) -> Figure:
+    """The first figure without a caption: personalisation with the stylised feature and without it."""
+    ours = _ours(records, method="fedstyle", protocol="personalization", metric="accuracy", aggregate="mean")
+    labels = {
+        "": "content + stylised, G trained",
+        "shuffled-style": "the same, styles of other images",
+        "frozen-generator": "content + stylised, G frozen",
+        "content-only": "content only",
+    }
+    ours = ours[ours["table"].isin(["table1", "table2", "table3"]) & ours["variant"].isin(labels)]
+    if ours.empty:
+        return empty("FedStyle was not measured at this scale")
+    ours = ours.assign(
+        feature=ours["variant"].map(labels),
+        case=[f"{d} @{n}" for d, n in zip(ours["dataset"], ours["clients_per_style"], strict=True)],
+        ssl=ours["ssl"].map(SSL),
+    )
+    grid = sns.catplot(
+        ours,
+        kind="bar",
+        x="case",
+        y="value",
+        hue="feature",
+        hue_order=list(labels.values()),
+        col="ssl",
+        height=3.2,
+        errorbar=spread(ours),
+    )
+    grid.set(xlabel="", ylabel="personalisation accuracy (average)")
+    for axis in grid.axes.flat:
+        _published_average(axis, ours)
+    grid.set_titles("{col_name}")
+    return grid.figure
+
+
+def _published_average(axis: plt.Axes, ours: pd.DataFrame) -> None:
+    """Grey lines at the paper's averages (with the stylised feature)."""
+    ssl = next((key for key, name in SSL.items() if name in axis.get_title()), "")
+    for n, case in enumerate(dict.fromkeys(ours["case"])):
+        dataset, _, clients = case.partition(" @")
+        table = published("fedstyle", {"1": "table1", "5": "table2", "10": "table3"}[clients])
+        keys = {
+            "dataset": dataset,
+            "ssl": ssl,
+            "protocol": "personalization",
+            "method": "fedstyle",
+            "aggregate": "mean",
+        }
+        for column, value in keys.items():
+            table = table[table[column] == value]
+        for value in table["value"].astype(float):
+            axis.hlines(value, n - 0.4, n - 0.13, color=PAPER, linestyle="--", linewidth=1.5)
+
+
+def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
+    """A figure of averages against one setting, ours and the paper's, a panel per protocol."""
+
+    def draw(records: pd.DataFrame) -> Figure:
+        parts = {
+            "ours": _ours(records, table=table, metric="accuracy", aggregate="mean", variant="", paper="fedstyle"),
+            "paper": published("fedstyle", table).query("aggregate == 'mean'"),
+        }
+        curves = pd.concat([part.assign(whose=whose) for whose, part in parts.items()])
+        if curves.empty:
+            return empty()
+        curves = curves.assign(
+            x=[float(dict(pair.split("=") for pair in s.split(";"))[key]) for s in curves["setting"]],
+            value=curves["value"].astype(float),
+            curve=[
+                f"{d}, {SSL.get(s, s)} ({w})"
+                for d, s, w in zip(curves["dataset"], curves["ssl"], curves["whose"], strict=True)
+            ],
+        )
+        names = sorted(curves["curve"].unique(), key=lambda name: name.endswith("(paper)"))
+        papers = [name for name in names if name.endswith("(paper)")]
+        greys = sns.color_palette("Greys_d", len(papers))
+        grid = sns.relplot(
+            curves,
+            kind="line",
+            x="x",
+            y="value",
+            hue="curve",
+            hue_order=names,
+            palette=[*sns.color_palette("deep", len(names) - len(papers)), *greys],
+            style="curve",
+            style_order=names,
+            dashes=[(4, 2) if name in papers else "" for name in names],
+            markers=["o"] * len(names),
+            col="protocol",
+            height=3.2,
+            aspect=1.3,
+            errorbar=spread(curves),
+        )
+        ticks = sorted(curves["x"].unique())
+        grid.set(xlabel=label, ylabel="accuracy (average over styles)")
+        for axis in grid.axes.flat:
+            axis.set_xscale(**({"value": "log"} if ticks[0] else {"value": "symlog", "linthresh": 1}))
+            axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+            axis.set_xticks([], minor=True)
+        grid.set_titles("{col_name}")
+        grid.legend.set_title("")
+        return grid.figure
+
+    return draw
+
+
+def _ours(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
+    rows = records[(records["control"] == "") & (records["client"] == "")]
+    for column, value in columns.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
+    """Accuracy of linear probes on content and style features: by round where there are snapshots, and at the end."""
+
+    def draw(records: pd.DataFrame) -> Figure:
+        rows = records[(records["paper"] == "padpaf") & (records["dataset"] == dataset) & (records["variant"] == "")]
+        rows = rows[(rows["metric"] == "accuracy") & (rows["method"] == "padpaf") & (rows["client"] == "")]
+        rows = rows[rows["setting"].str.match(f"probe=.*target={target}") & (rows["control"] != "shuffled-labels")]
+        if rows.empty:
+            return empty()
+        parts = rows["setting"].map(lambda text: dict(pair.split("=") for pair in text.split(";")))
+        rows = rows.assign(
+            features=parts.map(lambda p: p["features"]) + rows["control"].map(lambda c: f" ({c})" if c else ""),
+            round=[int(p.get("round", 0)) for p in parts],
+            case=rows["protocol"]
+            + rows["role"].map(lambda r: f",\n{r} images" if r else "")
+            + parts.map(lambda p: f",\ntop {p['top_k']}" if "top_k" in p else ""),
+        )
+        curves, ends = rows[rows["round"] > 0], rows[rows["round"] == 0]
+        figure, axes = plt.subplots(1, 2 if len(curves) else 1, figsize=(9 if len(curves) else 5, 3.2), squeeze=False)
+        sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=spread(ends))
+        axes[0, 0].set(xlabel="", ylabel=f"accuracy of {target}", ylim=(0, 1))
+        for printed in _printed_probes(dataset, target):
+            axes[0, 0].axhline(printed, color=PAPER, linestyle="--", linewidth=1)
+        if len(curves):
+            sns.lineplot(curves, x="round", y="value", hue="features", marker="o", ax=axes[0, 1], legend=False)
+            axes[0, 1].set(xlabel="round (published protocol)", ylabel="", ylim=(0, 1))
+        figure.tight_layout()
+        return figure
+
+    return draw
+
+
+def _printed_probes(dataset: str, target: str) -> list[float]:
+    """The accuracies that the text gives."""
+    text = published("padpaf", "text")
+    mine = text[(text["dataset"] == dataset) & (text["metric"] == "accuracy")]
+    return [float(v) for v in mine[mine["setting"].str.contains(f"target={target}", regex=False)]["value"]]
+
+
+def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
+    """Figures 6 and 7: accuracy of clients' own models after each round, with its deviation over clients."""
+
+    def draw(records: pd.DataFrame) -> Figure:
+        rows = records[(records["paper"] == "feddva") & (records["split"] == split) & (records["table"] == "accuracy")]
+        rows = rows[(rows["control"] == "") & rows["setting"].str.fullmatch(r"rounds=\d+")]
+        rows = rows.assign(round=[int(setting.removeprefix("rounds=")) for setting in rows["setting"]])
+        keys = ["dataset", "method", "variant", "round"]
+        names = {"accuracy": "accuracy", "accuracy_std_over_clients": "deviation"}
+        rows = rows.assign(column=rows["metric"].map(names), value=rows["value"].astype(float))
+        curves = rows.pivot_table(index=keys, columns="column", values="value", sort=False).reset_index()
+        if curves.empty:
+            return empty()
+        datasets = list(dict.fromkeys(curves["dataset"]))
+        figure, axes = plt.subplots(
+            1, len(datasets), figsize=(5.5 * len(datasets), 3.4), squeeze=False, layout="constrained"
+        )
+        methods = list(dict.fromkeys(zip(curves["method"], curves["variant"], strict=True)))
+        colours = dict(zip(methods, sns.color_palette("deep", len(methods)), strict=True))
+        for axis, dataset in zip(axes[0], datasets, strict=True):
+            for (method, variant), curve in curves[curves["dataset"] == dataset].groupby(
+                ["method", "variant"], sort=False
+            ):
+                colour, low = colours[str(method), str(variant)], curve["accuracy"] - curve["deviation"]
+                label = " ".join(filter(None, [METHODS.get(str(method), str(method)), str(variant)]))
+                axis.plot(curve["round"], curve["accuracy"], color=colour, label=label, ls="--" if variant else "-")
+                axis.fill_between(
+                    curve["round"], low, curve["accuracy"] + curve["deviation"], color=colour, alpha=0.12, linewidth=0
+                )
+            axis.set(xlabel="communication round", ylabel="accuracy, deviation over clients", title=dataset)
+        axes[0, -1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        return figure
+
+    return draw

@@ -1,0 +1,34 @@
+"""What all figures share: their look, what error bars show, and the figure of nothing."""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+PAPER = "0.6"
+"""The grey of published numbers."""
+SPLITS = {"iid": "Ho", "dirichlet-0.2": "He@0.2", "dirichlet-0.8": "He@0.8"}
+SSL = {"simclr": "SimCLR", "simsiam": "SimSiam"}
+
+
+def theme() -> None:
+    """The look of every figure."""
+    sns.set_theme(style="whitegrid", context="paper", font_scale=1.1)
+    plt.rcParams.update({"svg.hashsalt": "diptych", "axes.spines.top": False, "axes.spines.right": False})
+
+
+def spread(rows: pd.DataFrame) -> str | None:
+    """What error bars show: the standard deviation over seeds, from three seeds on."""
+    return "sd" if rows["seed"].nunique() >= 3 else None
+
+
+def empty(message: str = "nothing of this was measured at this scale") -> Figure:
+    """A figure that says why there is nothing to see."""
+    figure, axes = plt.subplots(figsize=(6, 2))
+    axes.axis("off")
+    axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True)
+    return figure
