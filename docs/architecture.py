@@ -41,7 +41,7 @@ def imports() -> nx.DiGraph:
 
 
 def picture() -> str:
-    """The imports in Mermaid's words, without those that others imply; `diptych` finds algorithms by their files' names.
+    """The imports in Mermaid's words, without those that others imply; algorithms are found by their files' names.
 
     Raises:
         networkx.NetworkXError: imports run in a circle.
