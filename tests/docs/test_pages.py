@@ -114,7 +114,7 @@ def test_links_lead_somewhere(page):
 def _commands(page: Path) -> list[list[str]]:
     """Every `diptych` and `snakemake` command on a page, in code blocks and between backticks."""
     text = page.read_text()
-    blocks = [content for _, language, content in _BLOCK.findall(text) if language != "mermaid"]
+    blocks = [content for language, _, content in _BLOCK.findall(text) if language != "mermaid"]
     lines = [line for content in blocks for line in content.splitlines()]
     lines += re.findall(r"`((?:diptych|snakemake) [^`\n]+)`", text)
     parts = [part.strip() for line in lines for part in re.split(r"&&|\||;| > ", line)]
