@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from diptych.outputs import findings_of, layout_of
+from diptych.outputs import findings_of, layout_of, runs_for
 from diptych.study import Cell, Figure, Paper, Study, load_study
 from reporting.board import Board, row_of
 from reporting.evidence import RECORDS, Evidence, as_one, read_base
@@ -53,16 +53,9 @@ def _cells(paper: str, study: Study, base: pd.DataFrame) -> dict[tuple[str, str]
 
 
 def _is_configured(layout: Layout, place: dict[Any, Any], runs: list[Cell]) -> bool:
-    """Whether a run is for a cell: each axis that both have is the same, and an average is over all values of it."""
-    if place.get("dataset") == "simpson" or layout.table == "simpson":  # which is no run of an algorithm
-        return True
-    tables = set(layout.where.get("table", [layout.table])) & {run.table for run in runs}
-    for run in runs:
-        axes = run.spec.labels | ({"setting": run.setting} if run.setting else {})
-        same = all(place[axis] in (value, "all", "") for axis, value in axes.items() if axis in place)
-        if same and (not tables or run.table in tables):
-            return True
-    return False
+    """Whether a run is for a cell, or it is of Simpson's paradox, which is no run of an algorithm."""
+    simpson = place.get("dataset") == "simpson" or layout.table == "simpson"
+    return simpson or any(True for _ in runs_for(layout, place, runs))
 
 
 def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:

@@ -23,6 +23,7 @@ scale's runs; each of its steps is one of these commands:
   diptych spec fedstyle/digit_1_iid_simclr/fedavg/default/2011 > spec.yaml    write a run's specification
   diptych train spec.yaml --out my-run                                         train it (Ctrl-C and resume as you like)
   diptych evaluate my-run --out records.csv                                    measure it
+  diptych explain fedstyle-table1 'fedavg simclr generalization' 'digit mnist' where a cell's settings stand
   diptych list                                                                 what else there is
 """
 THREADS = 1024
@@ -92,6 +93,12 @@ def _parser() -> argparse.ArgumentParser:
 
     p = command("spec", _spec, "print the specification of a run that a scale asks for")
     p.add_argument("run", help="a name from `diptych runs`")
+    _scale(p)
+
+    p = command("explain", _explain, "where a table's cell comes from: its runs, each setting with file and line")
+    p.add_argument("table", help="such as fedstyle-table1; see `diptych list tables`")
+    p.add_argument("row", help="words of its row, such as 'fedavg simclr'")
+    p.add_argument("column", help="words of its column, such as 'digit mnist'")
     _scale(p)
 
     p = command("check", _check_scale, "build every run of a scale without training it, and load its data")
@@ -213,6 +220,13 @@ def _runs(options: argparse.Namespace) -> None:
 
 def _spec(options: argparse.Namespace) -> None:
     print(_of_scale(options.run, options.scale).to_yaml(), end="")
+
+
+def _explain(options: argparse.Namespace) -> None:
+    from diptych.explain import explain
+    from diptych.study import load_study
+
+    print(explain(load_study(options.scale), options.table, options.row, options.column))
 
 
 def _of_scale(run: str, scale: str) -> "Spec":

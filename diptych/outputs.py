@@ -1,11 +1,13 @@
 """What records become: tables and claims, laid out as a study says."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from common.errors import choose
-from diptych.study import Paper, Study, load_study, names_in
+from diptych.study import Cell, Paper, Study, load_study, names_in
 from reporting.claims import Finding, findings, write_claims
 from reporting.tables import Layout, cells_of, write_table
 
@@ -20,6 +22,19 @@ def named(study: Study, table: str) -> Layout:
     layouts = {f"{paper}-{name}": (paper, name) for paper, config in study.papers.items() for name in config.tables}
     paper, name = layouts[choose("table", table, layouts)]
     return layout_of(paper, name, study.papers[paper])
+
+
+def runs_for(layout: Layout, place: dict[Any, Any], runs: Iterable[Cell]) -> Iterator[Cell]:
+    """Those of a paper's runs that are for a cell, which its keys place: each axis that both have is the same; one that
+    has no value, or `all`, is averaged over, but for the variant, whose empty name is that of the default."""
+    runs = list(runs)
+    tables = set(layout.where.get("table", [layout.table])) & {run.table for run in runs}
+    for run in runs:
+        axes = run.spec.labels | ({"setting": run.setting} if run.setting else {})
+        any_of = {axis: {value, "all", ""} if axis != "variant" else {value} for axis, value in axes.items()}
+        same = all(place[axis] in values for axis, values in any_of.items() if axis in place)
+        if same and (not tables or run.table in tables):
+            yield run
 
 
 def table(study: Study, layout: Layout, records: pd.DataFrame, out: Path) -> None:

@@ -70,7 +70,7 @@ class Reference:
 
     def _different(self, spec: Spec) -> Iterator[str]:
         theirs = self.published[_unseeded(spec.run)]
-        yield from _differing(*(s.model_dump(mode="json", exclude=NAMES) for s in (spec, theirs)))
+        yield from differing(*(s.model_dump(mode="json", exclude=NAMES) for s in (spec, theirs)))
         if _unseeded(spec.start) != _unseeded(theirs.start):
             yield "start"
         elif spec.start:
@@ -80,9 +80,9 @@ class Reference:
     def _measured_otherwise(self, paper: str, evaluation: str) -> Iterator[str]:
         ours, theirs = (study.papers[paper] for study in (self.study, self.study.as_published))
         settings = (config.evaluation.get(evaluation, {}) for config in (ours, theirs))
-        yield from (f"evaluation.{evaluation}.{key}" for key in _differing(*settings) if not _below(key, NAMED))
+        yield from (f"evaluation.{evaluation}.{key}" for key in differing(*settings) if not _below(key, NAMED))
         if evaluation in JUDGED and ours.judge and theirs.judge:
-            yield from (f"judge.{key}" for key in _differing(ours.judge.model_dump(), theirs.judge.model_dump()))
+            yield from (f"judge.{key}" for key in differing(ours.judge.model_dump(), theirs.judge.model_dump()))
 
     def _share(self, spec: Spec) -> float:
         ours = _chain(spec, self.runs.__getitem__)
@@ -126,7 +126,7 @@ def _flat(section: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
 
 
-def _differing(ours: Any, theirs: Any) -> list[str]:
+def differing(ours: Any, theirs: Any) -> list[str]:
     """The dotted keys of two mappings whose values are not the same; only the `name` of a section that has another."""
     a, b = dict(_flat(ours)), dict(_flat(theirs))
     keys = [key for key in {**a, **b} if a.get(key) != b.get(key)]

@@ -104,6 +104,10 @@ class JudgeSettings(_Config):
     epochs: PositiveInt = 5
     splits: list[str] = []
 
+    def judges(self, spec: Spec) -> bool:
+        """Whether anything of a run is judged."""
+        return not self.splits or spec.labels["split"] in self.splits
+
 
 class Figure(_Config):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
@@ -166,14 +170,25 @@ class Scale(_Config):
     left_out: dict[str, dict[str, str]] = {}
 
 
+Point = dict[str, str]
+"""Of an experiment's grid: axis -> value."""
+Place = tuple[str | int, ...]
+"""Of a setting: the keys that lead to it."""
+
+
 @dataclass(frozen=True)
 class Cell:
-    """What a run is for: an experiment's table and setting. `published`: the same run as published."""
+    """What a run is for: an experiment's table, at a point of its grid. `published`: the same run as published."""
 
     spec: Spec
     table: str
-    setting: str
+    point: Point
     published: Spec
+
+    @property
+    def setting(self) -> str:
+        """The value of the axis `setting`, if there is one."""
+        return self.point.get("setting", "")
 
     @property
     def stand_ins(self) -> frozenset[str]:
@@ -234,7 +249,7 @@ class Study:
             (published,) = self.as_published._specs(paper, values, [specs[0].seed])
             for spec in specs:
                 run = named.setdefault((paper, spec.digest), spec)
-                cells.append(Cell(run, experiment.table, values.get("setting", ""), published))
+                cells.append(Cell(run, experiment.table, values, published))
         return cells
 
     @cached_property
@@ -348,31 +363,44 @@ class Study:
         """The run at a point of the grid, with each of these seeds."""
         return self._seeded(paper, values, self._content(paper, values, self.chosen[paper]), seeds)
 
-    def _content(self, paper: str, values: dict[str, str], chosen: dict[str, Overlay]) -> Overlay:
-        """What is the same for all seeds; `chosen` is laid over a method's settings and under those of its variants."""
+    def _content(self, paper: str, values: Point, chosen: dict[str, Overlay]) -> Overlay:
+        """What is the same for all seeds."""
+        content: Overlay = {}
+        for _, overlay in self._layers(paper, values, chosen):
+            content = merged(content, overlay)
+        return content
+
+    def layers(self, paper: str, point: Point) -> Iterator[tuple[Place, Overlay]]:
+        """What is laid one over the other at a point of the grid, and where in the paper's configuration it stands.
+
+        Of what a search has chosen the place is `("tuned", method)`; of the method's name, and of the point's own
+        setting, it is the axis alone.
+        """
+        return self._layers(paper, point, self.chosen[paper])
+
+    def _layers(self, paper: str, values: Point, chosen: dict[str, Overlay]) -> Iterator[tuple[Place, Overlay]]:
+        """`chosen` is laid over a method's settings and under those of its variants."""
         config = self.papers[paper]
         method, _, variant = values["method"].partition(":")
-        content = merged(
-            config.defaults, {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}}
-        )
+        yield ("defaults",), config.defaults
+        yield ("method",), {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}}
         for axis, value in values.items():
             if axis == "method":
                 for key in dict.fromkeys((method, value)):
-                    content = merged(content, config.axes["method"].get(key, {}))
-                    content = merged(content, chosen.get(key, {}))
+                    yield ("axes", "method", key), config.axes["method"].get(key, {})
+                    yield ("tuned", key), chosen.get(key, {})
             elif axis != "setting":
                 presets = config.axes.get(choose(f"{paper}: axis", axis, config.axes), {})
-                content = merged(content, presets[choose(f"{paper}: axes.{axis}", value, presets)])
+                yield ("axes", axis, value), presets[choose(f"{paper}: axes.{axis}", value, presets)]
         point = values | {"method": method, "variant": variant}
-        for rule in config.rules:
+        for n, rule in enumerate(config.rules):
             if all(
                 point.get(axis) in ([wanted] if isinstance(wanted, str) else wanted)
                 for axis, wanted in rule.when.items()
             ):
-                content = merged(content, rule.set)
+                yield ("rules", n, "set"), rule.set
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
-            content = merged(content, {"algorithm": _parsed(values["setting"])})
-        return content
+            yield ("setting",), {"algorithm": _parsed(values["setting"])}
 
     def _seeded(
         self, paper: str, values: dict[str, str], content: Overlay, seeds: list[int], trial: str = ""

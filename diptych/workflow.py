@@ -120,7 +120,7 @@ class Workflow:
         settings, runs = self.paper(wildcards).judge, self._runs_of(wildcards)
         if settings is None:
             return []
-        judged = [run for run in runs if not settings.splits or self.specs[run].labels["split"] in settings.splits]
+        judged = [run for run in runs if settings.judges(self.specs[run])]
         conditions = dict.fromkeys(run.split("/")[1] for run in judged)
         return [f"{self.results}/judges/{wildcards.paper}/{condition}.safetensors" for condition in conditions]
 

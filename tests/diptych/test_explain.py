@@ -1,0 +1,124 @@
+"""From a cell to its settings: what is said of a setting's file and line is true, and the commands make the cell."""
+
+import itertools
+import shlex
+import shutil
+
+import pandas as pd
+import pytest
+import yaml
+
+from common.errors import InputError
+from diptych import explain as explaining
+from diptych import study as studies
+from diptych.cli import main
+from diptych.explain import explain, settings
+from diptych.study import load_study, merged
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """A copy of config/ that is read in its place."""
+    shutil.copytree(studies.CONFIG, tmp_path / "config")
+    for module in (studies, explaining):
+        monkeypatch.setattr(module, "CONFIG", tmp_path / "config")
+    studies._paper_yaml.cache_clear()
+    yield tmp_path
+    studies._paper_yaml.cache_clear()
+
+
+def _cells(scale: str, every: int = 1):
+    study = load_study(scale)
+    cells = [cell for cell in study.cells if cell.spec.seed == study.scale.seeds[0]]
+    return study, cells[::every]
+
+
+@pytest.mark.parametrize(("scale", "every"), [("tiny", 5), ("reference-psfedgan", 3), ("paper", 20)])
+def test_each_setting_has_the_runs_value_and_stands_on_a_line_that_names_it(scale, every):
+    study, cells = _cells(scale, every)
+    for cell in cells:
+        run = cell.spec.model_dump(mode="json")
+        for setting in settings(study, cell):
+            *sections, last = setting.key.split(".")
+            value = run
+            for step in setting.key.split("."):
+                value = value.get(step, {}) if isinstance(value, dict) else value
+            assert setting.value == value or setting.value is None
+            file, _, number = setting.where.rpartition(":")
+            if file.endswith(".yaml"):
+                text = (studies.CONFIG.parent / file).read_text().splitlines()[int(number) - 1]
+                assert last in text or any(section in text for section in sections), (setting, text)
+
+
+def test_settings_that_differ_from_the_papers_are_those_that_its_specification_has_otherwise():
+    study, cells = _cells("digits", 7)
+    for cell in cells:
+        ours, theirs = cell.spec.training, cell.published.training
+        said = {s.key: s.published for s in settings(study, cell)}
+        assert bool(said.get("training.rounds")) == (ours.rounds != theirs.rounds)
+        assert bool(said.get("training.batch_size")) == (ours.batch_size != theirs.batch_size)
+
+
+@pytest.mark.parametrize(
+    ("cell", "key", "old", "new"),
+    [
+        (("fedstyle-table1", "fedavg simclr generalization", "digit mnist"), "data.image_size", "16", "24"),
+        (("fedstyle-table1", "fedprox simclr personalization", "digit mnist"), "training.batch_size", "64", "32"),
+        (("psfedgan-table1", "scaffold", "split-1 mnist"), "training.optimiser.name", "sgd", "adam"),
+        (("psfedgan-table1", "fedavg", "split-1 mnist"), "training.batch_size", "16", "12"),
+        (("padpaf-table1", "padpaf", "client-3"), "objective.lam", "0.1", "0.7"),
+    ],
+)
+def test_who_changes_the_line_that_is_named_changes_the_run(cell, key, old, new, config):
+    said = explain(load_study.__wrapped__("digits"), *cell)
+    row = next(line.split() for line in said.splitlines() if line.split()[:1] == [key])
+    file, _, number = row[2].rpartition(":")
+    lines = (config / file).read_text().splitlines(keepends=True)
+    assert old in lines[int(number) - 1]
+    lines[int(number) - 1] = lines[int(number) - 1].replace(old, new)
+    (config / file).write_text("".join(lines))
+    studies._paper_yaml.cache_clear()
+    changed = explain(load_study.__wrapped__("digits"), *cell)
+    row = next(line.split() for line in changed.splitlines() if line.split()[:1] == [key])
+    assert row[1] == new
+
+
+def test_lines_of_keys_that_an_anchor_brings_are_the_anchors(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("one: &one\n  x: 1\n  y: {z: 2}\ntwo:\n  <<: *one\n  x: 3\nlist:\n  - a: 1\n  - b: 2\n")
+    content = yaml.safe_load(file.read_text())
+    assert merged(content["two"], {}) == {"x": 3, "y": {"z": 2}}
+    assert explaining.line(file, ("two", "x")) == 6
+    assert explaining.line(file, ("two", "y", "z")) == 3
+    assert explaining.line(file, ("list", 1, "b")) == 9
+    assert [explaining.line(file, place) for place in (("two", "z"), ("list", 2), ("one", "x", "q"))] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("fedstyle-table1", "fedavg", "digit mnist"), "4 cells are meant; add words"),
+        (
+            ("fedstyle-table1", "fedevg simclr", "digit mnist"),
+            "no cell of fedstyle-table1 has the words 'fedevg simclr'",
+        ),
+        (("fedstyle-tabel1", "fedavg", "digit"), "table: unknown name 'fedstyle-tabel1'"),
+        (("fedstyle-table1", "fedavg simclr generalization", "office-home art"), "nothing is run for"),
+    ],
+)
+def test_what_is_no_one_cell_is_refused_in_a_sentence(asked, words):
+    with pytest.raises(InputError, match=words):
+        explain(load_study("digits"), *asked)
+
+
+def test_the_commands_make_the_cell(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", "psfedgan-table1", "fedavg", "split-1 mnist", "--scale", "tiny"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    commands = itertools.takewhile(lambda line: line.startswith("  "), said[said.index("By hand") + 1 :])
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+    table = pd.read_csv("psfedgan-table1.csv", dtype=str, keep_default_na=False)
+    cell = table.query("method == 'fedavg' and variant == '' and dataset == 'mnist' and split == 'split-1'")
+    assert cell["ours"].item() != ""
+    assert (table.drop(cell.index)["ours"] == "").all()
