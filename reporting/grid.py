@@ -15,6 +15,8 @@ Row = list[int | None]
 """Where in the table of cells the cells of a row are, column by column; None where there is none."""
 APART = "Floors, ceilings and controls"
 """What stands over their rows."""
+NOTHING = "Nothing of it was measured here."
+"""What stands in the place of a block, or a table, in which nothing was."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Grid:
     def missing(self) -> str:
         """A sentence on the rows and columns in which nothing was measured; empty if there are none."""
         if not self.part.rows:
-            return "Nothing of it was measured here."
+            return NOTHING
         rows, columns = self.measured
         names = [name for name, _ in self.whole.rows]
         lines = [*_gathered(self.whole.heads, columns), *_gathered(names, rows)]
@@ -142,7 +144,8 @@ def _values(cell: dict[Any, Any], columns: list[str]) -> Heads:
 def _named(columns: list[str], values: Heads, words: Words) -> Heads:
     """The values of some columns in words, those that are not empty or are called something all the same."""
     said = zip(columns, values, strict=True)
-    return tuple(name_of(k, v, words).short for k, v in said if v or v in words.get(k, {}))
+    called = (name_of(column, value, words).short for column, value in said if value or value in words.get(column, {}))
+    return tuple(filter(None, called))
 
 
 def _part(cells: pd.DataFrame, places: list[int], rows: list[str], columns: list[str], words: Words) -> Part:

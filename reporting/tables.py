@@ -12,7 +12,7 @@ import pandas as pd
 
 from common.files import written
 from reporting.evidence import Evidence, evidence
-from reporting.grid import APART, Grid, Part, grids, shared
+from reporting.grid import APART, NOTHING, Grid, Part, grids, shared
 from reporting.looks import CELLS
 from reporting.records import PUBLISHED, published, read_csv
 from reporting.verdict import SEEDS, Printed, Spread, Verdict, verdict, within_seeds
@@ -39,12 +39,11 @@ CEILING = "supervised"
 UNMARKED = {Verdict.DIVERGED, Verdict.NOT_PUBLISHED}
 """Verdicts that the cell itself says."""
 LEGEND = (
-    "Each cell: our number, ± its standard deviation over seeds where there are three or more",
-    "; the verdict's mark, and in brackets the paper's number. How verdicts come about: docs/verdicts.md.",
-    ". The paper prints none of them.",
-    " Reasons, differences, how runs differ from the published ones, and what is not shown: in the CSV beside this.",
+    "Each cell: our number, ± its standard deviation over seeds where there are three or more; {theirs}. Reasons, "
+    "differences, how runs differ from the published ones, and what is not shown: in the CSV beside this."
 )
-"""How a cell is read: ours, where the paper prints any, where it prints none, and where to look further."""
+THEIRS = "the verdict's mark, and in brackets the paper's number (how verdicts come about: docs/verdicts.md)"
+"""How a cell is read."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,7 @@ def _as_printed(row: dict[Any, Any]) -> str:
 
 def _measured(layout: Layout, records: pd.DataFrame) -> pd.DataFrame:
     """Our cells of this table, controls renamed to rows of their own."""
-    ours = records
+    ours = records[records["paper"] == layout.paper]
     where = layout.where or {"table": [layout.table], "metric": ["accuracy"], "client": [""]}
     for column, wanted in where.items():
         ours = ours[ours[column].isin(wanted)]
@@ -304,9 +303,11 @@ def _legend(cells: pd.DataFrame) -> list[str]:
     """How a cell is read: the marks that are in the table."""
     there = {*cells["verdict"]}
     marks = [look for verdict, look in CELLS.items() if verdict in there and verdict not in UNMARKED]
+    theirs = THEIRS if (cells["paper"] != "").any() else "the paper prints none of them"
     return [
-        LEGEND[bool((cells["paper"] != "").any())],
-        *(f"- {look.mark} {look.verdict}: {look.means}" for look in marks),
+        LEGEND.format(theirs=theirs),
+        *([""] if marks else []),
+        *(f"- {k.mark} {k.verdict}: {k.means}" for k in marks),
     ]
 
 
@@ -321,8 +322,10 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     cells, notes = _with_texts(cells)
     once = said_once(layout, cells) if len(cells) else ""
     lines = [f"# {title_of(layout)}", *(["", f"All of it: {once}."] if once else [])]
-    block = ""
-    for grid in grids_of(layout, cells):
+    block, several = "", grids_of(layout, cells)
+    if not any(grid.part.rows for grid in several):
+        lines, several = [*lines, "", NOTHING], []
+    for grid in several:
         lines += ["", f"## {grid.block}"] if grid.block != block else []
         lines += ["", f"### {APART}"] if grid.controls else []
         lines += ["", _grid(grid.part, cells["text"].tolist())] if grid.part.rows else []

@@ -95,6 +95,19 @@ NAMES = names(
             "client_accuracy": ("client seen", "the judge sees the client in whose style it should be"),
             "one_label": ("one label", "share of the images that the judge gives its commonest label"),
         },
+        "setting": {
+            "judge": "",
+            "target=label": "labels",
+            "target=client": "clients",
+            "images=noise-0.1": "noise of 0.1",
+            "images=noise-0.2": "noise of 0.2",
+            "images=shift-1": "shifted by a pixel",
+            "images=shift-2": "shifted by 2 pixels",
+            "images=blur-0.5": "blurred by half a pixel",
+            "images=blur-1": "blurred by a pixel",
+            "images=only-noise": "only noise",
+            "views=two": "two views of an image",
+        },
         "control": {
             "untrained": ("floor: untrained", "the same by an encoder that was not trained"),
             "shuffled-labels": ("floor: shuffled labels", "the same with labels, or pairs of images, shuffled"),
@@ -144,7 +157,9 @@ def name_of(column: str, value: str, words: Words) -> Name:
     if len(parts) == 1:
         return Name(_plain(value))
     several = [name_of(column, part, words) for part in parts]
-    return Name(", ".join(part.short for part in several), "; ".join(part.long for part in several if part.long))
+    return Name(
+        ", ".join(part.short for part in several if part.short), "; ".join(part.long for part in several if part.long)
+    )
 
 
 def axis(column: str) -> str:

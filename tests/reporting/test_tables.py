@@ -128,6 +128,22 @@ def test_each_cell_shows_ours_the_verdict_and_theirs():
     assert "±" not in one.split("## ", 1)[1].split("## How to read it")[0], "one seed has no spread"
 
 
+def test_below_the_table_stands_how_to_read_it():
+    """The marks that are in it, and no others; where the paper prints nothing, nothing of its numbers."""
+    said = markdown(_layout("table1"), _cells("table1", _as_if_measured("table1", seeds=3)), "about")
+    legend = said.partition("## How to read it\n\n")[2].partition("\n## ")[0].splitlines()
+    assert legend[0].startswith(
+        "Each cell: our number, ± its standard deviation over seeds where there are three or more;"
+    )
+    assert [line[:10] for line in legend[2:]] == ["- ✓ agrees", "- – not mea"[:10]]
+    assert "in brackets the paper's number" in legend[0]
+    ours = _as_if_measured("table1").assign(method="mine")
+    cells = _cells("table1", ours).query("paper == ''")
+    legend = markdown(_layout("table1"), cells, "about").partition("## How to read it\n\n")[2].partition("\n## ")[0]
+    assert "the paper prints none of them" in legend
+    assert "\n- " not in legend
+
+
 def test_of_several_scales_the_best_evidence_stands_in_a_cell_and_trends_stay_within_a_scale():
     """All of the paper's cells in a reduced scale; in a better one FedPer alone, which then has no row beside it."""
     reduced = _as_if_measured("table1", seeds=2).assign(scale="small", differs="training.rounds", budget="0.1")
@@ -144,6 +160,23 @@ def test_of_several_scales_the_best_evidence_stands_in_a_cell_and_trends_stay_wi
         "where the paper's are a point apart"
     )
     assert (others["differs"] == "training.rounds").all()
+
+
+def test_a_table_has_the_records_of_its_paper_alone():
+    """Where several papers have a Table 1, as at the scale `digits`."""
+    ours = _as_if_measured("table1")
+    others = ours.assign(paper="psfedgan", method="another", value=0.1)
+    both = _cells("table1", pd.concat([ours, others.assign(value=0.1), ours.assign(paper="padpaf")], ignore_index=True))
+    pd.testing.assert_frame_equal(both, _cells("table1", ours))
+
+
+def test_of_a_table_of_which_nothing_was_measured_the_page_says_so_once():
+    cells = _cells("table1", _as_if_measured("table1").iloc[:0])
+    text = markdown(_layout("table1"), cells, "about")
+    assert text.count("Nothing of it was measured here.") == 1
+    assert "|" not in text.partition("## Notes on printed")[0]
+    assert f"- {len(cells)} cells: left out" in text
+    assert "Nothing of it was measured here." in latex(_layout("table1"), cells, "about")
 
 
 def test_controls_stand_below_and_fill_no_printed_cell():
