@@ -95,16 +95,21 @@ def _gathered(heads: list[Heads], measured: list[int]) -> Iterator[str]:
         by_first.setdefault(first, []).append(" ".join(rest))
     kept = {heads[n][0] for n in measured}
     for first, rests in by_first.items():
-        yield f"{first} {', '.join(rests)}".strip() if first in kept else first
+        if first not in kept or "" in rests:
+            yield first
+        if first in kept and any(rests):
+            yield f"{first} {', '.join(filter(None, rests))}"
 
 
 def shared(cells: pd.DataFrame, rows: list[str], columns: list[str], words: Words) -> dict[str, str]:
     """What has one value in all of a table, with it: it need not be said of every row and column.
 
-    Unless nothing else says which row, or column, it is.
+    Unless nothing else says which row, or column, it is. A control may leave open whose it is.
     """
     of = cells[cells["control"] == ""] if (cells["control"] == "").any() else cells
-    once = {column: of[column].iloc[0] for column in [*rows, *columns] if (of[column] == of[column].iloc[0]).all()}
+    first = {column: of[column].iloc[0] for column in [*rows, *columns]}
+    unsaid = {column: (cells["control"] != "") & (cells[column] == "") for column in first}
+    once = {column: value for column, value in first.items() if ((cells[column] == value) | unsaid[column]).all()}
     for axes in (rows, columns):
         left = [column for column in axes if column not in once]
         if not all(_named(left, values, words) for values in of[left].drop_duplicates().itertuples(index=False)):

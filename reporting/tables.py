@@ -397,17 +397,17 @@ def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: s
     if not parts:
         return f"\\noindent {caption}\n"
     heads = list(dict.fromkeys(head for part in parts for head in part.heads))
-    names, rows = list[str](), list[list[str]]()
+    labels, rows = list[str](), list[list[str]]()
     for grid in several:
         if grid.controls and grid.part.rows:
-            names, rows = [*names, APART], [*rows, [""] * len(heads)]
+            labels, rows = [*labels, APART], [*rows, [""] * len(heads)]
         for name, cells in grid.part.rows:
             at = dict(zip(grid.part.heads, cells, strict=True))
-            names.append(", ".join(name))
+            labels.append(", ".join(name))
             rows.append(["" if (place := at.get(head)) is None else texts[place] for head in heads])
     levels = max(map(len, heads))
     columns = pd.MultiIndex.from_tuples([(*head, *[""] * (levels - len(head))) for head in heads])
-    frame = pd.DataFrame(rows, index=pd.Index(names, name=parts[0].stub), columns=columns)
+    frame = pd.DataFrame(rows, index=pd.Index(labels, name=parts[0].stub), columns=columns)
     text = frame.to_latex(
         escape=True,
         longtable=True,
@@ -416,8 +416,8 @@ def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: s
         caption=caption,
         label=f"tab:{layout.paper}-{layout.table}{f'-{n + 1}' if n else ''}",
     )
-    apart = rf"\midrule\n\multicolumn{{{len(heads) + 1}}}{{l}}{{\emph{{{APART}}}}} \\"
-    return re.sub(rf"^{APART} [& ]*\\\\$", lambda _: apart.replace("\\n", "\n"), text, flags=re.MULTILINE)
+    apart = f"\\midrule\n\\multicolumn{{{len(heads) + 1}}}{{l}}{{\\emph{{{APART}}}}} \\\\"
+    return re.sub(rf"^{APART} [& ]*\\\\$", lambda _: apart, text, flags=re.MULTILINE)
 
 
 def write_table(layout: Layout, cells: pd.DataFrame, about: str, file: Path) -> None:

@@ -153,6 +153,17 @@ def test_heads_with_one_beginning_are_named_together():
     assert grid.missing == "Not measured here: a u, v; b."
 
 
+def test_of_one_beginning_the_plain_one_is_named_by_itself():
+    (grid,) = _grids(_small("p a - x - !", "p a u x - !", "p a v x - !", "p a w x -"))
+    assert grid.missing == "Not measured here: a; a u, v."
+
+
+def test_controls_of_several_rows_are_told_apart_where_methods_are_of_one():
+    cells = _small("p a u x -", "p a v x -", "p a - x noise", "p b - x noise")
+    _, controls = _grids(cells)
+    assert controls.part.rows == [(("control: noise", "a"), [2]), (("control: noise", "b"), [3])]
+
+
 def test_a_block_of_nothing_says_so():
     (grid,) = _grids(_small("p a - x - !", "p b - x - !"))
     assert grid.missing == "Nothing of it was measured here."
@@ -171,7 +182,9 @@ def test_what_is_the_same_everywhere_is_not_said_of_every_row_unless_a_row_had_n
 def test_nothing_is_lost_whatever_was_measured(seed):
     """Random tables with holes in them."""
     random = np.random.default_rng(seed)
-    every = [(b, m, v, s, c) for b in "pq" for m in "abc" for v in "-uv" for s in "xyz" for c in ("-", *CONTROLS[:2])]
+    methods = "abc"[: random.integers(1, 4)]
+    every = [(b, m, v, s, "-") for b in "pq" for m in methods for v in "-uv" for s in "xyz"]
+    every += [(b, m, "u", s, c) for b in "pq" for m in "-abc" for s in "xyz" for c in CONTROLS[:2]]
     chosen = [every[n] for n in sorted(random.choice(len(every), size=random.integers(1, 80), replace=False))]
     cells = _small(*(f"{' '.join(row)}{' !' if random.random() < 0.6 else ''}" for row in chosen))
     found = _grids(cells)
