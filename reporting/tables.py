@@ -1,6 +1,7 @@
 """Tables: the published cells, ours in the same places, and the verdict on each."""
 
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -372,6 +373,10 @@ _LATEX = {
 }
 
 
+NARROW = 16
+"""Letters of a column's head in LaTeX that stand on one line."""
+
+
 def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     """The table for a paper: one for each block, controls below methods. Its first line says what it needs."""
     cells, _ = _with_texts(cells)
@@ -392,7 +397,7 @@ def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
 def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: str, n: int) -> str:
     """Methods, and below them controls, with the columns of both."""
     parts = [grid.part for grid in several if grid.part.rows]
-    said = [title_of(layout), several[0].block, about, *(grid.missing for grid in several)]
+    said = [layout.title, several[0].block, about, *(grid.missing for grid in several)]
     caption = re.sub(r"([&%$#_{}])", r"\\\1", ". ".join(part.removesuffix(".") for part in said if part) + ".")
     if not parts:
         return f"\\noindent {caption}\n"
@@ -416,6 +421,9 @@ def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: s
         caption=caption,
         label=f"tab:{layout.paper}-{layout.table}{f'-{n + 1}' if n else ''}",
     )
+    for level in {level for head in heads for level in head if len(level) > NARROW}:
+        stacked = r"\shortstack[r]{" + r"\\".join(textwrap.wrap(level, NARROW)) + "}"
+        text = re.sub(rf"(?<=& ){re.escape(level)}(?= (?:&|\\\\))", lambda _, stacked=stacked: stacked, text)
     apart = f"\\midrule\n\\multicolumn{{{len(heads) + 1}}}{{l}}{{\\emph{{{APART}}}}} \\\\"
     return re.sub(rf"^{APART} [& ]*\\\\$", lambda _: apart, text, flags=re.MULTILINE)
 

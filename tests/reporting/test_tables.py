@@ -250,6 +250,13 @@ def test_latex_compiles_in_principle():
     assert tex.isascii(), "symbols are commands"
 
 
+def test_long_heads_are_stacked_in_latex_which_keeps_columns_narrow():
+    layout = replace(_layout("table1"), words={"style": {"mnist": "handwritten digits of old forms"}})
+    tex = latex(layout, _cells("table1", _as_if_measured("table1")), "handwritten digits of old forms")
+    assert tex.count(r"& \shortstack[r]{handwritten\\digits of old\\forms} ") == 8, "twice in each of four blocks"
+    assert tex.count("handwritten digits of old forms") == 2, "the caption is as it was, and it stands twice"
+
+
 def test_nothing_warns(recwarn):
     markdown(_layout("table2"), _cells("table2", with_averages(_as_if_measured("table2"))), "about")
     assert not recwarn.list
