@@ -16,6 +16,7 @@ from PIL import Image
 from diptych.cli import main
 from diptych.reported import material
 from reporting.board import row_of
+from reporting.grid import APART
 from reporting.looks import CELLS, CLAIMS
 from reporting.report import Report, write_report
 from reporting.verdict import Verdict
@@ -141,6 +142,21 @@ def test_a_cell_says_ours_the_papers_and_what_it_rests_on(page, measured):
         assert row["spec"] in provenance.said
         assert row["sources_sha256"] in provenance.said
         assert f"diptych train {row['run']} --scale {row['scale']} --out FOLDER" in provenance.said
+
+
+def test_controls_stand_apart_and_what_was_not_measured_is_folded_away(page):
+    """The same blocks as in the tables' files."""
+    block, apart, others = "", set(), set()
+    for element in page.elements:
+        if "scroll" in element.attributes.get("class", "").split():
+            block = element.attributes.get("aria-label", "")
+        elif element.tag == "th" and element.attributes.get("scope") == "row" and block:
+            (apart if block.endswith(APART) else others).add(element.said)
+    assert apart
+    assert all(name.startswith(("floor: ", "ceiling: ", "control: ")) for name in apart)
+    assert not any(name.startswith(("floor: ", "ceiling: ", "control: ")) for name in others)
+    folded = page.of_class("folded")
+    assert any(e.said.startswith("Not measured here: FedDIRT L") for e in folded), "Table 3 of FedINB"
 
 
 def test_a_changed_record_changes_the_page(page, measured, tmp_path):
