@@ -423,7 +423,7 @@ def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: s
     )
     for level in {level for head in heads for level in head if len(level) > NARROW}:
         stacked = r"\shortstack[r]{" + r"\\".join(textwrap.wrap(level, NARROW)) + "}"
-        text = re.sub(rf"(?<=& ){re.escape(level)}(?= (?:&|\\\\))", lambda _, stacked=stacked: stacked, text)
+        text = re.sub(rf"(?<=& ){re.escape(level)}(?= (?:&|\\\\))", stacked.replace("\\", r"\\"), text)
     apart = f"\\midrule\n\\multicolumn{{{len(heads) + 1}}}{{l}}{{\\emph{{{APART}}}}} \\\\"
     return re.sub(rf"^{APART} [& ]*\\\\$", lambda _: apart, text, flags=re.MULTILINE)
 
