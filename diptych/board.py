@@ -12,7 +12,14 @@ from reporting.evidence import RECORDS, Evidence, as_one, read_base
 from reporting.records import PUBLISHED, published, read_csv, read_records
 from reporting.tables import Layout, cells_of
 
-PAPERS = ("padpaf", "fedstyle", "feddva", "psfedgan", "fedinb")
+PAPERS = {
+    "padpaf": "Almansoori et al. 2024",
+    "fedstyle": "Yang et al. 2022",
+    "feddva": "Yan and Long 2023",
+    "psfedgan": "Wijesinghe et al. 2023",
+    "fedinb": "Zhou et al. 2023",
+}
+"""In the board's order, and whose they are."""
 NOT_THERE = "no record of it"
 """Why a cell was not measured that a run would fill."""
 
@@ -20,6 +27,11 @@ NOT_THERE = "no record of it"
 def titles() -> dict[str, str]:
     """The papers in the board's order, and what they are called."""
     return {paper: load_study("paper").papers[paper].title.partition(":")[0] for paper in PAPERS}
+
+
+def linked() -> dict[str, str]:
+    """The same with their pages and whose they are, for the README."""
+    return {paper: f"[{title}](docs/{paper}.md) ({PAPERS[paper]})" for paper, title in titles().items()}
 
 
 def board_of(folder: Path) -> Board:

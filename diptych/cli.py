@@ -176,6 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("board", _board, "what is known of every printed number, claim and figure, by all records of a folder")
     p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
     p.add_argument("--out", type=Path, required=True, help="a .md file")
+    p.add_argument("--readme", type=Path, help="a page whose table of the papers is to be brought up to date as well")
 
     p = command("verify", _verify, "whether records, tables and claims of a folder are what would be made today")
     p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
@@ -371,10 +372,15 @@ def _claims(options: argparse.Namespace) -> None:
 
 
 def _board(options: argparse.Namespace) -> None:
-    from diptych.board import board_of, titles
-    from reporting.board import write_board
+    from common.files import written
+    from diptych.board import board_of, linked, titles
+    from reporting.board import with_summary, write_board
 
     board = board_of(options.folder)
+    if options.readme:
+        page = with_summary(options.readme.read_text(), board, linked())
+        with written(options.readme) as part:
+            part.write_text(page)
     write_board(board, titles(), options.out)
     print("\n".join(board.totals))
 

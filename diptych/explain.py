@@ -20,6 +20,7 @@ from diptych.published import NAMES, differing
 from diptych.study import CONFIG, Cell, Overlay, Place, Study, merged
 from diptych.tuning import CHOSEN
 from reporting.tables import Layout, cells_of
+from reporting.wording import name_of, names
 
 LISTED = 12
 """Cells that are named where several are meant."""
@@ -73,8 +74,8 @@ def _the_cell(layout: Layout, row: str, column: str) -> dict[str, str]:
     cells = cells_of(layout, pd.DataFrame(columns=COLUMNS), lambda place: None)
     places = [{key: str(row[key]) for key in layout.keys} for row in cells.to_dict("records")]
     asked = _words(row), _words(column)
-    found = [p for p in places if all(a <= b for a, b in zip(asked, _named(layout, p), strict=True))]
-    exact = [p for p in found if asked == _named(layout, p)] or found
+    found = [p for p in places if any(asked[0] <= row and asked[1] <= column for row, column in _named(layout, p))]
+    exact = [p for p in found if asked in _named(layout, p)] or found
     if not exact:
         raise InputError(f"no cell of {layout.paper}-{layout.table} has the words '{row}' in its row and '{column}' in "
                          f"its column; some that there are: {_listed(layout, places)}")  # fmt: skip
@@ -83,10 +84,13 @@ def _the_cell(layout: Layout, row: str, column: str) -> dict[str, str]:
     return exact[0]
 
 
-def _named(layout: Layout, place: dict[str, str]) -> tuple[set[str], set[str]]:
-    """The words of a cell's block and row, and of its column."""
-    rows, columns = (" ".join(place[key] for key in keys) for keys in (layout.blocks + layout.rows, layout.columns))
-    return _words(rows), _words(columns)
+def _named(layout: Layout, place: dict[str, str]) -> list[tuple[set[str], set[str]]]:
+    """The words of a cell's block and row, and of its column: those of the records, and those of the table."""
+    known = names(layout.words)
+    told = {key: name_of(key, value, known).short if value else "" for key, value in place.items()}
+    axes = layout.blocks + layout.rows, layout.columns
+    rows, columns = ([_words(" ".join(of[key] for key in keys)) for of in (place, told)] for keys in axes)
+    return list(zip(rows, columns, strict=True))
 
 
 def _words(text: str) -> set[str]:

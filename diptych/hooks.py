@@ -2,6 +2,7 @@
 
 import csv
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from common.files import data_root
 from common.sources import State, state
 from diptych import forkserver
 from diptych.terminal import Plan, expected, source_of, sources_table
+from reporting.wording import plural
 
 WORTH_IT = 8
 """From so many jobs on it pays to import everything once."""
@@ -41,23 +43,32 @@ def before(workflow: Any, scale: str, results: str) -> None:
 
 
 def after(workflow: Any, results: str) -> None:
-    """Say where the results are, and how many of the printed cells were measured."""
+    """Say where the results are, and the totals of the board: what was measured, and the verdicts."""
+    from reporting.board import findings_told, numbers_told  # and pandas, which nobody else needs here
+
     files: dict[str, list[Path]] = {"table": [], "figure": [], "claim": [], "search": [], "report": []}
     for job in workflow.dag.jobs:
         if job.rule.name in files:
             files[job.rule.name] += [Path(file) for file in job.output if Path(file).is_file()]
     tables = [file for file in files["table"] if file.suffix == ".csv"]
-    printed = [row for table in tables for row in _rows(table) if row["paper"]]
-    measured = sum(row["ours"] != "" for row in printed)
-    lines = {
-        "table": f"tables in {results}/tables: {len(tables)}, with {measured} of {len(printed)} printed cells measured",
-        "figure": f"figures in {results}/figures: {sum(file.suffix == '.png' for file in files['figure'])}",
+    claims = [file for file in files["claim"] if file.suffix == ".csv"]
+    drawn = sum(file.suffix == ".png" for file in files["figure"])
+    places = {
+        "table": f"{plural(len(tables), 'table')} in {results}/tables",
+        "figure": f"{plural(drawn, 'figure')} in {results}/figures",
         "claim": f"claims in {results}/claims",
         "report": f"all of it, to be opened in a browser: {results}/report.html",
         "search": f"what was chosen: {results}/tuning; docs/tuning.md says how it comes into use",
     }
-    found = [line for kind, line in lines.items() if files[kind]]
-    logger.info("", extra={"outcome": "\n".join(found or [f"nothing to show yet; logs are in {results}/logs"])})
+    found = ["; ".join(place for kind, place in places.items() if files[kind])]
+    if printed := [row for table in tables for row in _rows(table) if row["paper"]]:
+        counts = Counter(row[column] for row in printed for column in ("grade", "verdict"))
+        counts.update(printed=len(printed), measured=sum(row["seeds"] != "0" for row in printed))
+        found += numbers_told(counts)
+    if asked := [row for claim in claims for row in _rows(claim)]:
+        found.append(findings_told((row["claim"], row["verdict"]) for row in asked))
+    lines = list(filter(None, found)) or [f"nothing to show yet; logs are in {results}/logs"]
+    logger.info("", extra={"outcome": "\n".join(lines)})
 
 
 def _rows(table: Path) -> list[dict[str, str]]:

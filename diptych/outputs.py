@@ -14,7 +14,7 @@ from reporting.tables import Layout, cells_of, write_table
 
 def layout_of(paper: str, table: str, config: Paper) -> Layout:
     """The layout of a table as it is configured."""
-    return Layout(paper=paper, table=table, **config.tables[table].model_dump())
+    return Layout(paper=paper, table=table, words=config.words, **config.tables[table].model_dump())
 
 
 def named(study: Study, table: str) -> Layout:

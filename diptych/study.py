@@ -12,21 +12,31 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
 
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
 from common.errors import InputError, choose
+from common.records import IDENTITY
 from common.settings import STRICT, checked
 from common.sources import State, state
 from common.spec import Spec, read_yaml
 from diptych.tuning import Grid, Overlay, Trial, Tuning, choices
+from reporting.wording import plural
 
 Columns = dict[str, str | list[str]]
 """Column of a record -> the value that is meant, or any of several."""
 CONFIG = ROOT / "config"
 METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
+
+
+def _is_axis(column: str) -> str:
+    return choose("words", column, IDENTITY)
+
+
+Called = str | Annotated[list[str], Field(min_length=2, max_length=2)]
+"""What a reader calls something: a name, or a short and a long one."""
 
 
 class _Config(BaseModel):
@@ -122,6 +132,7 @@ class Paper(_Config):
             there is no run of it.
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
+        words: column -> value -> what tables call it; or a short name that stands in them and a long one for below.
         tuning: the search for what the paper is silent on.
     """
 
@@ -136,6 +147,7 @@ class Paper(_Config):
     claims: dict[str, Columns | list[Columns]] = {}
     undecided: dict[str, str] = {}
     aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
+    words: dict[Annotated[str, AfterValidator(_is_axis)], dict[str, Called]] = {}
     figures: dict[str, Figure] = {}
     tuning: Tuning | None = None
 
@@ -259,7 +271,7 @@ class Study:
 
     def about(self, paper: str) -> str:
         """A line for a paper's tables and figures: the scale and what it means, and who plays whom."""
-        seeds = f"{len(self.scale.seeds)} seed{'s' if len(self.scale.seeds) > 1 else ''}"
+        seeds = plural(len(self.scale.seeds), "seed")
         players: dict[str, dict[str, None]] = {}
         for cell in self.cells:
             if cell.spec.labels["paper"] == paper:

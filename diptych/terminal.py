@@ -21,6 +21,7 @@ from common.files import data_root
 from common.sources import State, how_to_get, state
 from diptych.cost import of_a_job
 from diptych.progress import duration
+from reporting.wording import plural
 
 LISTED = 12
 """Up to so many jobs a plan names them, with the reason of each; of more it gives the numbers."""
@@ -114,7 +115,7 @@ class Plan:
         root, sources = Path(data_root()), [source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"]
         if any(state(name, root) is not State.THERE for name in sources):
             self.console.print(sources_table(sources, root))
-        number = f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}"
+        number = plural(len(jobs), "job")
         self.console.print(f"{number}, about {_time(sum(map(expected, jobs)))}. Nothing was done.", soft_wrap=True)
 
 

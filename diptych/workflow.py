@@ -190,8 +190,9 @@ class Workflow:
 
     def layout(self, wildcards: Any) -> dict[str, Any]:
         """How a table is laid out, which its rule must notice a change of."""
-        tables = self.paper(wildcards).tables
-        return tables[_chosen(f"table of {wildcards.paper}", wildcards.table, tables)].model_dump()
+        paper = self.paper(wildcards)
+        layout = paper.tables[_chosen(f"table of {wildcards.paper}", wildcards.table, paper.tables)]
+        return layout.model_dump() | {"words": paper.words}
 
     def claims(self) -> list[str]:
         """The claims of every paper."""

@@ -1,23 +1,26 @@
 """The board: of every printed number, figure and claim, what was measured, how close to the paper, what came out."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from common.errors import InputError
 from common.files import written
 from reporting.claims import Finding, Outcome
 from reporting.evidence import Grade
 from reporting.verdict import Verdict
+from reporting.wording import plural, tallied
 
 VERDICTS = [v for v in Verdict if v is not Verdict.NOT_PUBLISHED]
 COUNTS = ["printed", "configured", "measured", *map(str, Grade), *map(str, VERDICTS)]
 """What is counted of the printed cells of a table, in the order of the columns."""
 NOTE = (
-    "Made from all records below `results/reference` by `diptych board results/reference --out docs/board.md`; a test "
-    "holds it to them. [What the words mean](verdicts.md). Of several runs the best evidence counts. *Configured* is "
-    "what `--config scale=paper` would measure."
+    "Made from all records below `results/reference` by `diptych board results/reference --out docs/board.md --readme "
+    "README.md`; a test holds it to them. [What the words mean](verdicts.md). Of several runs the best evidence "
+    "counts. *Configured* is what `--config scale=paper` would measure."
 )
 
 
@@ -52,15 +55,28 @@ class Board:
     @property
     def totals(self) -> list[str]:
         """Three lines: numbers, claims, figures."""
-        cells, claims, figures = self.of_papers.sum(), self.claims.sum(), self.figures
-        verdicts = ", ".join(f"{cells[v]} {v}" for v in map(str, VERDICTS) if cells[v])
-        outcomes = ", ".join(f"{claims[o]} {o}" for o in map(str, Outcome) if claims[o])
-        return [
-            f"{cells['printed']} printed numbers, {cells['measured']} of them measured "
-            f"({', '.join(f'{cells[g]} {g}' for g in map(str, Grade))}): {verdicts}.",
-            f"{claims.sum()} findings on {len({f.claim for f in self.findings})} claims: {outcomes}.",
-            f"{len(figures)} figures, {(figures['drawn'] != '').sum()} of them drawn.",
-        ]
+        numbers = ": ".join(numbers_told(_counts(self.of_papers.sum())))
+        findings = findings_told((f.claim, f.verdict) for f in self.findings)
+        drawn = (self.figures["drawn"] != "").sum()
+        return [f"{numbers}.", f"{findings}.", f"{plural(len(self.figures), 'figure')}, {drawn} of them drawn."]
+
+
+def _counts(row: pd.Series) -> dict[str, int]:
+    return {str(kind): int(count) for kind, count in row.items()}
+
+
+def numbers_told(counts: Mapping[str, int]) -> tuple[str, str]:
+    """How many printed numbers there are and how many of them are measured; and the verdicts on them."""
+    measured = f"{plural(counts['printed'], 'printed number')}, {counts['measured']:,} of them measured"
+    grades = tallied(counts, map(str, Grade))
+    return f"{measured} ({grades})" if grades else measured, tallied(counts, map(str, VERDICTS))
+
+
+def findings_told(found: Iterable[tuple[str, str]]) -> str:
+    """How many findings there are on how many claims, and what they are, given each with its claim."""
+    claims, verdicts = zip(*found, strict=True)
+    outcomes = tallied(Counter(verdicts), map(str, Outcome))
+    return f"{plural(len(verdicts), 'finding')} on {plural(len({*claims}), 'claim')}: {outcomes}"
 
 
 def row_of(paper: str, table: str, title: str, cells: pd.DataFrame) -> dict[str, object]:
@@ -101,6 +117,39 @@ def _table(rows: pd.DataFrame) -> str:
 
 def _claims(found: Iterable[Finding]) -> list[str]:
     return [f"- **{f.claim}** {f.told}: {f.statement}." for f in found]
+
+
+START, END = "<!-- the board: made by `diptych board` -->", "<!-- the end of the board -->"
+"""Between these lines of a page its table of the papers is written."""
+
+
+def summary(board: Board, papers: Mapping[str, str]) -> str:
+    """A row for each paper: what was measured of it, and what came out. `papers`: name -> what stands for it."""
+    columns = ["paper", "printed numbers measured", "as published", "verdicts on them", "claims"]
+    rows = []
+    for paper, called in papers.items():
+        claims = tallied(_counts(board.claims.T[paper]), map(str, Outcome))
+        if paper not in board.of_papers.index:
+            rows.append([called, "none printed", "", "", claims])
+            continue
+        counts = _counts(board.of_papers.T[paper])
+        verdicts = tallied(counts, [str(verdict) for verdict in VERDICTS if verdict is not Verdict.NOT_MEASURED])
+        measured = f"{counts['measured']:,} of {counts['printed']:,}"
+        rows.append([called, measured, f"{counts[Grade.AS_PUBLISHED]:,}", verdicts, claims])
+    return pd.DataFrame(rows, columns=columns).to_markdown(index=False, disable_numparse=True)
+
+
+def with_summary(page: str, board: Board, papers: Mapping[str, str]) -> str:
+    """A page with this table between START and END.
+
+    Raises:
+        InputError: it has no such lines.
+    """
+    before, start, rest = page.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise InputError(f"there is no place for the board: it needs the lines '{START}' and '{END}'")
+    return f"{before}{start}\n\n{summary(board, papers)}\n\n{end}{after}"
 
 
 def write_board(board: Board, titles: dict[str, str], file: Path) -> None:

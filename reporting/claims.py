@@ -28,6 +28,7 @@ from common.records import IDENTITY
 from reporting.evidence import RANK, Evidence, Grade, as_one
 from reporting.records import PUBLISHED, read_csv
 from reporting.verdict import ALPHA, COUNTED, SEEDS, Spread, above_zero
+from reporting.wording import plural
 
 CONSTANTS = {
     "SSL": ("simclr", "simsiam"),
@@ -440,7 +441,7 @@ class Finding:
         if self.verdict is Outcome.NOT_MEASURED:
             return f"{self.verdict} ({self.why})" if self.why else str(self.verdict)
         counted = f", {self.hold} of {self.measured} hold" if self.measured else ""
-        return f"{self.verdict} at {self.scale}, {self.grade}, {_seeds(self.seeds)}{counted}"
+        return f"{self.verdict} at {self.scale}, {self.grade}, {plural(self.seeds, 'seed')}{counted}"
 
     @property
     def said(self) -> str:
@@ -448,7 +449,7 @@ class Finding:
         if self.verdict is Outcome.NOT_MEASURED:
             return "; ".join(filter(None, [self.why, self.detail]))
         points = f"its means point {self.points}" if self.verdict is Outcome.UNDECIDED else ""
-        where = f"{self.scale}, {self.grade}, {_seeds(self.seeds)}"
+        where = f"{self.scale}, {self.grade}, {plural(self.seeds, 'seed')}"
         passed = f"passed over: {self.passed_over}" if self.passed_over else ""
         why = self.why if self.why != self.grade else ""
         return "; ".join(filter(None, [where, why, points, self.detail, passed]))
@@ -562,10 +563,6 @@ def _detail(evaluator: Evaluator) -> str:
     missing = f"{t.asked - t.measured} more were not measured" if t.asked > t.measured else ""
     more = f"and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
     return "; ".join(filter(None, [", ".join(filter(None, [counted, missing])), *used[:SHOWN], more]))
-
-
-def _seeds(n: int) -> str:
-    return f"{n} seed{'s' if n > 1 else ''}"
 
 
 def write_claims(paper: str, found: list[Finding], about: str, file: Path) -> None:

@@ -26,7 +26,7 @@ class Grade(StrEnum):
 
 
 RANK = list(Grade)
-USED = ["seed", "value", "scale", "metric", "differs", "budget", "stand_in", "measured_as", "run"]
+USED = ["seed", "value", "scale", "metric", "unit", "differs", "budget", "stand_in", "measured_as", "run"]
 """The columns of a record that make evidence."""
 
 
@@ -37,7 +37,7 @@ class Evidence:
     Attributes:
         values: by seed; NaN where a run diverged.
         scale: of config/scales.
-        metric: what was measured.
+        metric, unit: what was measured, and in what.
         differs: the keys in which the runs are other than published; `unknown` if nothing published is like them.
         budget: the share of the published training that they have had; NaN if it is not known.
         stand_in: measured on images that are not the paper's, or in another way than the paper's.
@@ -48,6 +48,7 @@ class Evidence:
     values: dict[str, float]
     scale: str = ""
     metric: str = ""
+    unit: str = ""
     differs: tuple[str, ...] = ()
     budget: float = 1.0
     stand_in: bool = False
@@ -111,6 +112,7 @@ def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
         values={seed: float(np.mean(by_seed[seed])) for seed in sorted(by_seed)},
         scale=rows[0]["scale"],
         metric=rows[0]["metric"],
+        unit=rows[0]["unit"],
         differs=tuple(sorted({key for row in rows for key in row["differs"].split()})),
         budget=float(np.min([float(row["budget"] or "nan") for row in rows])),
         stand_in=any(row["stand_in"] == "yes" for row in rows),

@@ -12,15 +12,31 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import numpy as np
 import pandas as pd
 
 from common.files import written
 from reporting.claims import Finding, Outcome
 from reporting.evidence import Evidence, Grade
+from reporting.grid import Grid
+from reporting.looks import CELLS, CLAIMS, Look
 from reporting.records import PUBLISHED, read_csv
-from reporting.tables import CONTROLS, Found, Layout
+from reporting.tables import Found, Layout, glossary, grids_of, said_once
 from reporting.verdict import SEEDS, Verdict
+from reporting.wording import (
+    axis,
+    capital,
+    decimals,
+    duration,
+    name_of,
+    names,
+    percent,
+    plain,
+    plural,
+    shown,
+    size,
+    table_name,
+    with_spread,
+)
 
 WIDEST = 1400
 """Pixels to which figures are scaled down."""
@@ -30,59 +46,9 @@ SIMPSON = "/simpson/"
 """In the names of runs that are regressions on Simpson's paradox, all of which one rule measures."""
 UNCAPTIONED = {"fedstyle-stylised": "uncaptioned-A", "fedstyle-style-epochs": "uncaptioned-B"}
 """Figures that have no number in their paper, as figures.csv calls them."""
-PLACES = {"ssl": "self-supervision", "clients_per_style": "clients per style", "sync_steps": "steps between syncs"}
-"""Columns of records in words, where the name is none."""
 
-
-Counted = tuple[str, str, str]
+Untrained = tuple[str, str, str]
 """Scale, run and metric of a number that needed no training."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a verdict looks, and what it means."""
-
-    verdict: str
-    mark: str
-    means: str
-
-    @property
-    def slug(self) -> str:
-        """Its name in style sheets and links."""
-        return self.verdict.replace(" ", "-")
-
-
-def _looks(meanings: dict[str, tuple[str, str]]) -> dict[str, Look]:
-    return {verdict: Look(verdict, mark, means) for verdict, (mark, means) in meanings.items()}
-
-
-FIRMLY = "as published, and a count or three seeds or more"
-CELLS = _looks(
-    {
-        Verdict.AGREES: ("✓", f"{FIRMLY}: equal within the metric's tolerance"),
-        Verdict.DISAGREES: ("✗", f"{FIRMLY}: off by more than the tolerance"),
-        Verdict.UNDECIDED: ("?", "as published, but too few seeds or too much noise to tell"),
-        Verdict.TREND_HOLDS: ("↑", "on the paper's side of the reference row, beyond noise"),
-        Verdict.TREND_FAILS: ("↓", "on the other side of the reference row, beyond noise"),
-        Verdict.WITHIN_NOISE: ("≈", "on which side of the reference row it is, the noise hides"),
-        Verdict.NOT_COMPARABLE: ("·", "measured on something smaller or else, with nothing to read a trend from"),
-        Verdict.DIVERGED: ("!", "the run did not end in a number"),
-        Verdict.NOT_MEASURED: ("–", "printed in the paper, not measured here"),
-        Verdict.NOT_PUBLISHED: ("+", "measured here, not printed in the paper"),
-    }
-)
-"""The verdicts on cells, firmest first."""
-CLAIMS = _looks(
-    {
-        Outcome.SUPPORTED: ("✓", f"{FIRMLY}: it holds"),
-        Outcome.CONTRADICTED: ("✗", f"{FIRMLY}: it does not hold"),
-        Outcome.FOR: ("↑", "it holds on smaller runs, or on fewer seeds"),
-        Outcome.AGAINST: ("↓", "it does not hold on smaller runs, or on fewer seeds"),
-        Outcome.UNDECIDED: ("?", "the numbers do not decide it"),
-        Outcome.NOT_MEASURED: ("–", "not all of its numbers were measured"),
-    }
-)
-"""The verdicts on claims, firmest first."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +58,6 @@ class Table:
     layout: Layout
     cells: pd.DataFrame
     found: Found
-
-    @property
-    def name(self) -> str:
-        """As the paper calls it, or what it is about."""
-        number = re.fullmatch(r"table(\d+)", self.layout.table)
-        return f"Table {number[1]}" if number else _capital(self.layout.table.replace("-", " "))
 
 
 @dataclass(frozen=True)
@@ -136,61 +96,10 @@ def write_report(material: Material, file: Path) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"words": words, "plural": plural, "duration": duration, "size": size}
+    environment.filters |= {"plain": plain, "plural": plural, "duration": duration, "size": size}
     page = environment.get_template("report.html").render(report=Report(material))
     with written(file) as part:
         part.write_text(page, encoding="utf-8")
-
-
-# ---- numbers and names as a reader sees them
-
-
-def shown(value: float, digits: int | None = None) -> str:
-    """A number with so many digits after its point, or three in all; a minus as printers have it."""
-    if not isfinite(value):
-        return "diverged"
-    return f"{value:,.{decimals(value) if digits is None else digits}f}".replace("-", "−")
-
-
-def decimals(value: float, spread: float | None = None) -> int:
-    """Digits after the point: two of the spread, or three of the number where that is not known; none of a count."""
-    if not isfinite(value) or (value == round(value) and (abs(value) > 1 or value == 0)):
-        return 0
-    places = 2 - np.floor(np.log10(abs(value)))
-    if spread and isfinite(spread):
-        places = np.ceil(1 - np.log10(spread))
-    return int(np.clip(places, 0 if abs(value) >= 100 else 1, 6))
-
-
-def words(name: str) -> str:
-    """A value of a record's column in words: `probe=linear;features=content` is `probe linear, features content`."""
-    return name.replace(";", ", ").replace("=", " ").replace("_", " ")
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 seed`, `2 seeds`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """In the unit that one would say it in."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{seconds / 3600:.1f} h"
-
-
-def size(number: float) -> str:
-    """Bytes in the unit that one would say them in."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.3g} {unit}"
-        number /= 1000
-    return f"{number:.3g} TB"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _slug(text: str) -> str:
@@ -200,36 +109,14 @@ def _slug(text: str) -> str:
 # ---- runs
 
 
-@dataclass(frozen=True)
 class Run:
     """A run, and where its numbers come from: the first of its records."""
 
-    origin: dict[Any, Any]
-
-    @property
-    def name(self) -> str:
-        """Paper, condition, method, variant and seed."""
-        return self.origin["run"]
-
-    @property
-    def scale(self) -> str:
-        """Of config/scales."""
-        return self.origin["scale"]
-
-    @property
-    def id(self) -> str:
-        """Its anchor on the page."""
-        return run_id(self.scale, self.name)
-
-    @property
-    def paper(self) -> str:
-        """Whose it is."""
-        return self.origin["paper"]
-
-    @property
-    def method(self) -> str:
-        """What was run."""
-        return self.origin["method"]
+    def __init__(self, origin: dict[Any, Any]) -> None:
+        self.origin = origin
+        self.name, self.scale = str(origin["run"]), str(origin["scale"])
+        self.paper, self.method = str(origin["paper"]), str(origin["method"])
+        self.id = run_id(self.scale, self.name)
 
     @property
     def trained(self) -> bool:
@@ -264,7 +151,7 @@ class Run:
             ("versions", origin["versions"]),
             ("hardware", origin["hardware"]),
             ("differs in", ", ".join(origin["differs"].split()) or "nothing, as published"),
-            ("share of the published training", _percent(origin["budget"])),
+            ("share of the published training", percent(float(origin["budget"] or "nan"))),
             ("time", duration(self.number("wall_s")) if origin["wall_s"] else ""),
             ("memory", size(1e6 * self.number("peak_memory_mb")) if origin["peak_memory_mb"] else ""),
             ("sent by clients", size(self.number("bytes_up")) if origin["bytes_up"] else ""),
@@ -276,11 +163,6 @@ class Run:
 def run_id(scale: str, run: str) -> str:
     """The anchor of a run."""
     return f"run-{_slug(f'{scale}-{run}')}"
-
-
-def _percent(budget: Any) -> str:
-    share = float(budget) if budget not in ("", None) else float("nan")
-    return f"{100 * share:.3g} %" if isfinite(share) else ""
 
 
 # ---- cells
@@ -298,17 +180,18 @@ class Told:
     @property
     def number(self) -> str:
         """Ours, with its spread from three seeds on."""
-        return _with_spread(self.evidence.mean, self.evidence.std if self.evidence.seeds >= SEEDS else None)
+        ours = self.evidence
+        return with_spread(ours.mean, ours.std if ours.seeds >= SEEDS else None, ours.unit)
 
     @property
     def budget(self) -> str:
         """The share of the published training."""
-        return _percent(self.evidence.budget)
+        return percent(self.evidence.budget)
 
     @property
     def seeds(self) -> list[tuple[str, str]]:
         """The number of each."""
-        return [(seed, shown(value)) for seed, value in self.evidence.values.items()]
+        return [(seed, self._shown(value)) for seed, value in self.evidence.values.items()]
 
     @property
     def runs(self) -> list[tuple[str, str]]:
@@ -337,7 +220,10 @@ class Told:
     def ends(self) -> tuple[str, str]:
         """The smallest and the largest number on the line."""
         low, high = self._range
-        return shown(low), shown(high)
+        return self._shown(low), self._shown(high)
+
+    def _shown(self, value: float) -> str:
+        return shown(value, unit=self.evidence.unit)
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -348,13 +234,6 @@ class Told:
     def _at(self, value: float) -> float:
         low, high = self._range
         return (value - low) / (high - low) if high > low else 0.5
-
-
-def _with_spread(mean: float, std: float | None) -> str:
-    if std is None or not isfinite(mean + std):
-        return shown(mean)
-    digits = decimals(mean, std)
-    return f"{shown(mean, digits)} ± {shown(std, digits)}"
 
 
 @dataclass(frozen=True)
@@ -380,7 +259,7 @@ class Cell:
     @property
     def ours(self) -> str:
         """Our number, with its spread from three seeds on."""
-        return _with_spread(self.said["ours"], self.said["std"]) if self.evidence else ""
+        return with_spread(self.said["ours"], self.said["std"], self.said["unit"]) if self.evidence else ""
 
     @property
     def difference(self) -> str:
@@ -388,13 +267,13 @@ class Cell:
         value = self.said["difference"]
         if value is None or not isfinite(value):
             return ""
-        number = shown(value, decimals(self.said["ours"], self.said["std"]))
+        number = shown(value, decimals(self.said["ours"], self.said["std"], self.said["unit"]))
         return number if number.startswith("−") else f"+{number}"
 
     @property
     def title(self) -> str:
         """Where it stands, in a line."""
-        return " · ".join(words(value) for _, value in self.place) or self.id
+        return " · ".join(value for _, value in self.place) or self.id
 
     @property
     def tip(self) -> str:
@@ -404,33 +283,56 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A block of a table: its title, the heads of its columns, and its rows, each with its head."""
+class Score:
+    """What is counted of cells that the paper prints."""
 
-    title: str
-    heads: list[str]
-    rows: list[tuple[str, list[Cell | None]]]
+    cells: list[Cell]
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell]) -> "Score":
+        """Of those of them that it prints."""
+        return cls([cell for cell in cells if cell.printed])
 
     @property
-    def printed(self) -> list[list[Cell | None]]:
-        """The cells that the paper prints, in rows of one length."""
-        rows = [[cell if cell and cell.printed else None for cell in cells] for _, cells in self.rows]
-        kept = [column for column in zip(*rows, strict=True) if any(column)]
-        return [list(row) for row in zip(*kept, strict=True) if any(row)]
+    def printed(self) -> int:
+        """How many there are."""
+        return len(self.cells)
+
+    @property
+    def measured(self) -> int:
+        """How many of them have a number."""
+        return sum(bool(cell.evidence) for cell in self.cells)
+
+    @property
+    def tally(self) -> dict[Look, int]:
+        """How often each verdict comes."""
+        return tally(cell.look for cell in self.cells)
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """How many have evidence of each grade."""
+        return {grade: self.counts[grade] for grade in Grade if self.counts[grade]}
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many there are and are measured, of each grade, and with each verdict."""
+        counted = Counter([cell.said["grade"] for cell in self.cells] + [cell.said["verdict"] for cell in self.cells])
+        kinds = [*map(str, Grade), *(str(verdict) for verdict in CELLS if verdict != Verdict.NOT_PUBLISHED)]
+        return {"printed": self.printed, "measured": self.measured} | {kind: counted[kind] for kind in kinds}
 
 
 class TableView:
     """A table as the page shows it."""
 
-    def __init__(self, table: Table, counted: Set[Counted]) -> None:
+    def __init__(self, table: Table, counted: Set[Untrained]) -> None:
         self.table, self.layout, self.counted = table, table.layout, counted
         self.id = f"{table.layout.paper}-{_slug(table.layout.table)}"
-        self.name, self.title, self.note = table.name, table.layout.title, table.layout.note
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """In the order of the table."""
-        return [self._cell(n, row) for n, row in enumerate(self.table.cells.to_dict("records"), start=1)]
+        self.name, self.title, self.note = table_name(table.layout.table), table.layout.title, table.layout.note
+        self.words = names(table.layout.words)
+        self.grids = grids_of(table.layout, table.cells)
+        self.once, self.glossary = said_once(table.layout, table.cells), glossary(table.layout, table.cells)
+        self.cells = [self._cell(n, row) for n, row in enumerate(table.cells.to_dict("records"), start=1)]
+        self.score = Score.of(self.cells)
 
     def _cell(self, n: int, row: dict[Any, Any]) -> Cell:
         said = {str(key): None if pd.isna(value) else value for key, value in row.items()}
@@ -445,46 +347,21 @@ class TableView:
             )
             for found in self.table.found.get(key, [])
         ]
-        place = [(PLACES.get(column, column), row[column]) for column in self.layout.keys if row[column]]
+        place = [(axis(k), name_of(k, row[k], self.words).short) for k in self.layout.keys if row[k]]
         return Cell(f"{self.id}-{n}", said, place, told, self._method(row, told))
 
     def _method(self, row: dict[Any, Any], told: list[Told]) -> str:
         """What was run for a cell, or what the paper has run."""
         if told and told[0].evidence.runs:
             return told[0].evidence.runs[0].split("/")[2]
-        method = row.get("method", "")
-        return "" if method in CONTROLS.values() else method
+        return row.get("method", "")
 
-    @cached_property
-    def grids(self) -> list[Grid]:
-        """Block by block."""
-        blocks: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            blocks.setdefault(_joined(cell, self.layout.blocks), []).append(cell)
-        return [self._grid(title, cells) for title, cells in blocks.items()]
-
-    def _grid(self, title: str, cells: list[Cell]) -> Grid:
-        at = {(self._head(cell, self.layout.rows), self._head(cell, self.layout.columns)): cell for cell in cells}
-        rows, heads = (list(dict.fromkeys(names)) for names in zip(*at, strict=True))
-        return Grid(title, heads, [(row, [at.get((row, head)) for head in heads]) for row in rows])
-
-    def _head(self, cell: Cell, columns: list[str]) -> str:
-        return _joined(cell, columns) or "all"
-
-    @property
-    def tally(self) -> dict[Look, int]:
-        """How often each verdict comes."""
-        return tally(cell.look for cell in self.cells)
-
-    @property
-    def measured(self) -> int:
-        """How many of the printed cells have a number."""
-        return sum(bool(cell.printed and cell.evidence) for cell in self.cells)
-
-    @property
-    def printed(self) -> int:
-        """How many cells the paper prints."""
-        return sum(bool(cell.printed) for cell in self.cells)
+    def squares(self, grid: Grid) -> list[list[Cell | None]]:
+        """The cells of a block that the paper prints, in rows of one length."""
+        places = [[None if n is None else self.cells[n] for n in row] for _, row in grid.whole.rows]
+        rows = [[cell if cell and cell.printed else None for cell in row] for row in places]
+        kept = [column for column in zip(*rows, strict=True) if any(column)]
+        return [list(row) for row in zip(*kept, strict=True) if any(row)]
 
     @property
     def ways(self) -> list[str]:
@@ -503,21 +380,6 @@ class TableView:
         scales = dict.fromkeys(told.evidence.scale for cell in self.cells for told in cell.evidence)
         name = f"{self.layout.paper}-{self.layout.table}"
         return [f"snakemake --cores 8 results/{s}/tables/{name}.md --config scale={s}" for s in scales]
-
-
-def _joined(cell: Cell, columns: list[str]) -> str:
-    """The values of a cell's columns, in words; of what is but a number."""
-    named = ((PLACES.get(column, column), cell.said[column]) for column in columns if cell.said[column])
-    return " · ".join(f"{name} {value}" if value.isdigit() else words(value) for name, value in named)
-
-
-def counts(tables: Iterable[TableView]) -> dict[str, int]:
-    """Printed cells: how many there are and are measured, of each grade, and with each verdict."""
-    printed = [cell for table in tables for cell in table.cells if cell.printed]
-    counted = Counter([cell.said["grade"] for cell in printed] + [cell.said["verdict"] for cell in printed])
-    measured = sum(bool(cell.evidence) for cell in printed)
-    kinds = [*map(str, Grade), *(str(verdict) for verdict in CELLS if verdict != Verdict.NOT_PUBLISHED)]
-    return {"printed": len(printed), "measured": measured} | {kind: counted[kind] for kind in kinds}
 
 
 def tally(looks: Iterable[Look]) -> dict[Look, int]:
@@ -550,7 +412,7 @@ class ClaimView:
     @property
     def numbers(self) -> tuple[str, list[str]]:
         """How many comparisons hold, and the numbers one by one."""
-        first, *rest = [words(part) for part in self.finding.detail.split("; ")]
+        first, *rest = [plain(part) for part in self.finding.detail.split("; ")]
         return (first, rest) if "comparisons" in first or not rest else ("Its numbers", [first, *rest])
 
     @property
@@ -624,22 +486,8 @@ class PaperView:
         self.name, self.title = paper.name, paper.title
         self.id = f"paper-{paper.name}"
         self.tables = [TableView(table, report.counted) for table in paper.tables if len(table.cells)]
+        self.score = Score([cell for table in self.tables for cell in table.score.cells])
         self.runs = [run for run in report.runs if run.paper == paper.name]
-
-    @property
-    def tally(self) -> dict[Look, int]:
-        """How often each verdict comes, on cells that the paper prints."""
-        return tally(cell.look for table in self.tables for cell in table.cells if cell.printed)
-
-    @property
-    def printed(self) -> int:
-        """How many cells the paper prints."""
-        return sum(table.printed for table in self.tables)
-
-    @property
-    def measured(self) -> int:
-        """How many of them have a number."""
-        return sum(table.measured for table in self.tables)
 
     @property
     def trained(self) -> int:
@@ -668,7 +516,7 @@ class PaperView:
         of = file.parent.parent.name
         number = name.removeprefix("figure").removeprefix("-")
         theirs = self._published[self._published["figure"] == UNCAPTIONED.get(f"{self.name}-{number}", number)]
-        title = f"Figure {number}" if number.isdigit() else _capital(number.replace("-", " "))
+        title = f"Figure {number}" if number.isdigit() else capital(number.replace("-", " "))
         image, width, height = _embedded(file)
         return FigureView(
             id=f"{self.name}-{name}-{_slug(of)}",
@@ -759,7 +607,7 @@ class Report:
         return [Run(row) for row in first.sort_index().astype(str).to_dict("records")]
 
     @cached_property
-    def counted(self) -> frozenset[Counted]:
+    def counted(self) -> frozenset[Untrained]:
         """What follows from specifications."""
         rows = self.material.records.query("wall_s == '' and dataset != 'simpson'")
         return frozenset(zip(rows["scale"], rows["run"], rows["metric"], strict=True))
@@ -767,24 +615,32 @@ class Report:
     @cached_property
     def methods(self) -> list[str]:
         """All that cells are of."""
-        return sorted({cell.method for cell in self._cells()} - {""})
+        return sorted({cell.method for cell in self.cells} - {""})
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Of all tables."""
+        return [cell for paper in self.papers for table in paper.tables for cell in table.cells]
+
+    @cached_property
+    def score(self) -> Score:
+        """Of all papers."""
+        return Score.of(self.cells)
 
     @cached_property
     def papers(self) -> list[PaperView]:
         """Those that print most come first."""
-        return sorted((PaperView(paper, self) for paper in self.material.papers), key=lambda paper: -paper.printed)
-
-    def _cells(self) -> Iterator[Cell]:
-        return (cell for paper in self.papers for table in paper.tables for cell in table.cells)
+        papers = [PaperView(paper, self) for paper in self.material.papers]
+        return sorted(papers, key=lambda paper: -paper.score.printed)
 
     @property
     def numbers(self) -> list[tuple[str, str, dict[str, int]]]:
         """Anchor, name and counts: of all, of every paper, and of each of its tables."""
-        rows = [("board", "all", counts(table for paper in self.papers for table in paper.tables))]
+        rows = [("board", "all", self.score.counts)]
         for paper in self.papers:
-            tables = [table for table in paper.tables if table.printed]
-            rows += [(paper.id, paper.title.partition(":")[0], counts(tables))] if tables else []
-            rows += [(table.id, table.name, counts([table])) for table in tables]
+            tables = [table for table in paper.tables if table.score.printed]
+            rows += [(paper.id, paper.title.partition(":")[0], paper.score.counts)] if tables else []
+            rows += [(table.id, table.name, table.score.counts) for table in tables]
         return rows
 
     @cached_property
@@ -802,11 +658,6 @@ class Report:
         ]
 
     @property
-    def tally(self) -> dict[Look, int]:
-        """How often each verdict comes, on cells that papers print."""
-        return tally(cell.look for cell in self._cells() if cell.printed)
-
-    @property
     def filters(self) -> dict[Look, int]:
         """How often each verdict comes, on all cells and claims; those of one name are one."""
         counted = Counter(look.slug for look in self._everything())
@@ -815,29 +666,13 @@ class Report:
         return {looks[slug]: counted[slug] for slug in order if counted[slug]}
 
     def _everything(self) -> Iterator[Look]:
-        yield from (cell.look for cell in self._cells())
+        yield from (cell.look for cell in self.cells)
         yield from (claim.look for paper in self.papers for claim in paper.claims)
 
     @property
     def claim_tally(self) -> dict[Look, int]:
         """How often each verdict on a claim comes."""
         return tally(claim.look for paper in self.papers for claim in paper.claims)
-
-    @property
-    def printed(self) -> int:
-        """How many cells the papers print."""
-        return sum(paper.printed for paper in self.papers)
-
-    @property
-    def measured(self) -> int:
-        """How many of them have a number."""
-        return sum(paper.measured for paper in self.papers)
-
-    @property
-    def grades_of_printed(self) -> dict[str, int]:
-        """How many printed cells have evidence of each grade."""
-        counted = Counter(cell.said["grade"] for cell in self._cells() if cell.printed and cell.evidence)
-        return {grade: counted[grade] for grade in Grade if counted[grade]}
 
     @property
     def trained(self) -> int:

@@ -1,20 +1,23 @@
 """Tables: the published cells, ours in the same places, and the verdict on each."""
 
 import re
+import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from common.files import written
 from reporting.evidence import Evidence, evidence
+from reporting.grid import APART, NOTHING, Grid, Part, grids, shared
+from reporting.looks import CELLS
 from reporting.records import PUBLISHED, published, read_csv
-from reporting.verdict import Printed, Spread, Verdict, verdict, within_seeds
+from reporting.verdict import SEEDS, Printed, Spread, Verdict, verdict, within_seeds
+from reporting.wording import name_of, names, plural, table_name, with_spread
 
 Key = tuple[Any, ...]
 Rows = dict[Key, dict[Any, Any]]
@@ -22,47 +25,26 @@ Rows = dict[Key, dict[Any, Any]]
 Found = dict[Key, list[Evidence]]
 """Our evidence by the keys of a cell, best first."""
 Spreads = dict[tuple[str, str], Spread]
-CONTROLS = {
-    "untrained": "floor: untrained encoder",
-    "shuffled-labels": "floor: shuffled labels",
-    "floor": "floor: held-out real images",
-    "brighter": "floor: the same, brighter by 13 of 255",
-    "noisy": "floor: the same with noise of 0.1",
-    "shifted": "floor: the same, shifted by a pixel",
-    "copy": "control: the real images themselves",
-    "other-client": "control: another client's real images",
-    "noise": "control: noise",
-    "pixels": "control: pixels",
-    "reconstruction": "control: nothing exchanged",
-    "identity": "control: not translated",
-    "rotation": "control: turned by the angle in between",
-    "other": "control: other images of the target",
-    "blur-0.5": "control: other images of the target, blurred by half a pixel",
-    "blur-1": "control: other images of the target, blurred by 1 pixel",
-    "blur-2": "control: other images of the target, blurred by 2 pixels",
-    "ceiling": "ceiling: real images",
-}
 SAID = [
-    *("ours", "std", "seeds", "paper", "difference", "verdict", "why"),
+    *("ours", "std", "unit", "seeds", "paper", "difference", "verdict", "why"),
     *("grade", "scale", "differs", "budget", "passed_over", "note", "measured_as"),
 ]
 """What is said of a cell. `grade` to `budget` are of the best evidence on it, `passed_over` names what is not."""
-CEILING = "ceiling: trained with labels"
-MARKS = {
-    Verdict.AGREES: "✓",
-    Verdict.DISAGREES: "✗",
-    Verdict.UNDECIDED: "?",
-    Verdict.TREND_HOLDS: "↑",
-    Verdict.TREND_FAILS: "↓",
-    Verdict.WITHIN_NOISE: "≈",
-    Verdict.NOT_COMPARABLE: "·",
-}
+CONTROLS = [
+    *("untrained", "shuffled-labels", "floor", "brighter", "noisy", "shifted", "copy", "other-client", "noise"),
+    *("pixels", "reconstruction", "identity", "rotation", "other", "blur-0.5", "blur-1", "blur-2", "ceiling"),
+]
+"""Floors, ceilings and controls as records call them, in the order in which they are shown."""
+CEILING = "supervised"
+"""What is trained with labels, and so is the ceiling of what is trained without."""
+UNMARKED = {Verdict.DIVERGED, Verdict.NOT_PUBLISHED}
+"""Verdicts that the cell itself says."""
 LEGEND = (
-    "Each cell: ours (paper's, difference) verdict. As published and with three seeds or more: ✓ agrees, ✗ disagrees, "
-    "? undecided. Else: ↑ the trend holds, above or below the reference row as in the paper, ↓ it fails, ≈ within "
-    "noise, · not comparable. – not measured. ± is the standard deviation over seeds, given from three seeds on. By "
-    "which tests, docs/verdicts.md says; why a cell came out as it did, the CSV."
+    "Each cell: our number, ± its standard deviation over seeds where there are three or more; {theirs}. Reasons, "
+    "differences, how runs differ from the published ones, and what is not shown: in the CSV beside this."
 )
+THEIRS = "the verdict's mark, and in brackets the paper's number (how verdicts come about: docs/verdicts.md)"
+"""How a cell is read."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +58,7 @@ class Layout:
         means: compare with means as printed, or as recomputed from the printed cells.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
         note: what a reader has to know of our numbers.
+        words: column -> value -> what a reader calls it, or a short and a long name of it.
     """
 
     paper: str
@@ -89,11 +72,17 @@ class Layout:
     means: str = "printed"
     quotes: list[dict[str, Any]] = field(default_factory=list)
     note: str = ""
+    words: Mapping[str, Mapping[str, str | Sequence[str]]] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> list[str]:
+        """The columns that place a cell."""
+        return self.blocks + self.rows + self.columns
 
     @property
     def keys(self) -> list[str]:
-        """All columns that place a cell."""
-        return self.blocks + self.rows + self.columns
+        """The same, and which control it is of; of none if it is empty."""
+        return [*self.axes, "control"]
 
 
 def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
@@ -108,7 +97,7 @@ def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str
 
 def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
     """The same from the evidence on its cells."""
-    paper = pd.concat([published(layout.paper, layout.table), *_quoted(layout)], ignore_index=True)
+    paper = pd.concat([published(layout.paper, layout.table), *_quoted(layout)], ignore_index=True).assign(control="")
     printed = {tuple(row[k] for k in layout.keys): row for row in paper.to_dict("records")}
     if layout.means == "recomputed":
         printed = {key: row | {"value": _recomputed(layout, row, paper)} for key, row in printed.items()}
@@ -123,7 +112,8 @@ def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], 
             place
             | {
                 "ours": ours.mean if ours else None,
-                "std": ours.std if ours and ours.seeds >= 3 else None,
+                "std": ours.std if ours and ours.seeds >= SEEDS else None,
+                "unit": ours.unit if ours else row["unit"] if row else "",
                 "seeds": ours.seeds if ours else 0,
                 "paper": _as_printed(row) if row else "",
                 "difference": ours.mean - theirs.value if ours and theirs else None,
@@ -149,8 +139,7 @@ def found_in(layout: Layout, records: pd.DataFrame) -> Found:
 
 def _told(ours: Evidence) -> str:
     """Evidence in a line."""
-    seeds = f"{ours.seeds} seed{'s' if ours.seeds > 1 else ''}"
-    return f"{ours.mean:.6g} at {ours.scale}, {ours.grade}, {seeds}"
+    return f"{ours.mean:.6g} at {ours.scale}, {ours.grade}, {plural(ours.seeds, 'seed')}"
 
 
 def _printed(row: dict[Any, Any]) -> Printed:
@@ -175,7 +164,7 @@ def _reference_key(layout: Layout, key: Key) -> Key:
     if not layout.reference or all(place[k] == v for k, v in layout.reference.items()):
         return ()
     blank = {column: "" for column in layout.rows if column not in layout.reference}
-    return tuple((place | blank | layout.reference)[k] for k in layout.keys)
+    return tuple((place | blank | layout.reference | {"control": ""})[k] for k in layout.keys)
 
 
 def _trend(
@@ -225,42 +214,31 @@ def _as_printed(row: dict[Any, Any]) -> str:
 
 def _measured(layout: Layout, records: pd.DataFrame) -> pd.DataFrame:
     """Our cells of this table, controls renamed to rows of their own."""
-    ours = records
+    ours = records[records["paper"] == layout.paper]
     where = layout.where or {"table": [layout.table], "metric": ["accuracy"], "client": [""]}
     for column, wanted in where.items():
         ours = ours[ours[column].isin(wanted)]
     supervised = (ours["ssl"] == "supervised") & (ours["control"] == "")
     plain = ours[(ours["control"] == "") & ~supervised]
-    return pd.concat([plain, *_control_rows(layout, ours, plain, supervised)], ignore_index=True)
+    return pd.concat([plain, *_controls(layout, ours, plain, supervised)], ignore_index=True)
 
 
-def _control_rows(
-    layout: Layout, ours: pd.DataFrame, plain: pd.DataFrame, supervised: pd.Series
-) -> Iterator[pd.DataFrame]:
-    label = layout.rows[0]
-    rest = dict.fromkeys(layout.rows[1:], "")
-    for control, name in CONTROLS.items():
-        rows = ours[(ours["control"] == control) & (ours["ssl"] != "supervised")]
-        if not layout.reference:  # a row of controls for each row
-            last = layout.rows[-1]
-            yield rows.assign(**{last: (rows[last] + f" [{name}]").str.strip()})
-            continue
-        if "method" in layout.rows:
-            rows = rows[rows["method"] == layout.reference["method"]]
-            rows = rows[rows["variant"] == layout.reference.get("variant", "")]
-        yield rows.assign(**{label: name}, **rest)
-    for ssl in plain["ssl"].unique():
-        yield ours[supervised].assign(**{label: CEILING}, **rest, ssl=ssl)
+def _controls(layout: Layout, ours: pd.DataFrame, plain: pd.DataFrame, supervised: pd.Series) -> Iterator[pd.DataFrame]:
+    """Their records. With a reference row its own stand for all, and say of no method that they are its."""
+    rows = ours[ours["control"].isin(CONTROLS) & (ours["ssl"] != "supervised")]
+    blank = dict.fromkeys(layout.rows, "") if layout.reference else {}
+    if layout.reference and "method" in layout.rows:
+        rows = rows[rows["method"] == layout.reference["method"]]
+        rows = rows[rows["variant"] == layout.reference.get("variant", "")]
+    yield rows.assign(**blank)
+    for ssl in plain["ssl"].unique() if layout.reference else ():
+        yield ours[supervised].assign(**blank, control=CEILING, ssl=ssl)
 
 
 def _ordered(layout: Layout, printed: Rows, groups: Found) -> list[Key]:
-    """Published cells in the paper's order, then ours: block by block, further methods before controls."""
-    controls = [*CONTROLS.values(), CEILING]
-    extra = sorted(
-        (key for key in groups if key not in printed),
-        key=lambda key: controls.index(key[len(layout.blocks)]) + 1 if key[len(layout.blocks)] in controls else 0,
-    )
-    return [*printed, *extra]
+    """Published cells in the paper's order, then ours: further methods before controls."""
+    order = ["", *CONTROLS, CEILING]
+    return [*printed, *sorted((key for key in groups if key not in printed), key=lambda key: order.index(key[-1]))]
 
 
 def _is_erratum(note: str) -> bool:
@@ -270,42 +248,12 @@ def _is_erratum(note: str) -> bool:
 # ---- writing them down
 
 
-def _number(value: float) -> str:
-    """Fractions with three digits, as the papers print them; counts whole."""
-    return f"{value:.0f}" if value == round(value) and abs(value) > 1 else f"{value:.3f}"
-
-
 def _text(cell: pd.Series) -> str:
-    """A cell as a reader sees it: ours, the paper's and the difference, and the verdict's mark."""
-    paper = f"({cell['paper']})" if cell["paper"] else ""
-    if cell["verdict"] == Verdict.NOT_MEASURED:
-        return f"– {paper}"
-    if cell["verdict"] == Verdict.DIVERGED:
-        return f"diverged {paper}"
-    ours = _number(cell["ours"]) + (f"±{cell['std']:.3f}" if pd.notna(cell["std"]) else "")
-    if not paper:
-        return ours
-    sign = "+" if cell["difference"] >= 0 else "−"
-    inside = f"({cell['paper']}, {sign}{_number(abs(cell['difference']))})"
-    return f"{ours} {inside} {MARKS.get(Verdict(cell['verdict']), '')}".strip()
-
-
-def _index(keys: pd.DataFrame) -> pd.Index:
-    """An index with a level for each column; with one column a plain one, which pandas prints without brackets."""
-    return pd.MultiIndex.from_frame(keys) if len(keys.columns) > 1 else pd.Index(keys.iloc[:, 0])
-
-
-def _grid(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows and columns of cell texts, in the order in which they first appear."""
-    index, columns = _index(cells[layout.rows]), _index(cells[layout.columns])
-    rows, heads = index.unique(), columns.unique()
-    texts = np.full((len(rows), len(heads)), "", dtype=object)
-    texts[rows.get_indexer(index), heads.get_indexer(columns)] = cells["text"]
-    return pd.DataFrame(texts, index=rows, columns=heads)
-
-
-def _joined(key: Any) -> str:
-    return " ".join(part for part in ([key] if isinstance(key, str) else key) if part)
+    """A cell as a reader sees it: ours and the verdict's mark, and the paper's number in brackets."""
+    verdict = Verdict(cell["verdict"])
+    ours = "" if verdict is Verdict.NOT_MEASURED else with_spread(cell["ours"], cell["std"], cell["unit"])
+    mark = "" if verdict in UNMARKED else CELLS[verdict].mark
+    return " ".join(filter(None, [ours, mark, f"({cell['paper']})" if cell["paper"] else ""]))
 
 
 def _with_texts(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -333,27 +281,81 @@ def errata_of(paper: str, table: str) -> list[str]:
     ]
 
 
+def grids_of(layout: Layout, cells: pd.DataFrame) -> list[Grid]:
+    """The table block by block."""
+    return grids(cells, layout.blocks, layout.rows, layout.columns, names(layout.words)) if len(cells) else []
+
+
+def said_once(layout: Layout, cells: pd.DataFrame) -> str:
+    """What holds for all of a table, and so stands over it."""
+    words = names(layout.words)
+    values = shared(cells, layout.rows, layout.columns, words).items()
+    return ", ".join(name_of(column, value, words).short for column, value in values if value)
+
+
+def glossary(layout: Layout, cells: pd.DataFrame) -> dict[str, str]:
+    """Short names that stand in the table, and the long ones."""
+    words = names(layout.words)
+    used = [name_of(column, value, words) for column in layout.keys for value in cells[column].unique() if value]
+    return {name.short: name.long for name in used if name.long}
+
+
+def _legend(cells: pd.DataFrame) -> list[str]:
+    """How a cell is read: the marks that are in the table."""
+    there = {*cells["verdict"]}
+    marks = [look for verdict, look in CELLS.items() if verdict in there and verdict not in UNMARKED]
+    theirs = THEIRS if (cells["paper"] != "").any() else "the paper prints none of them"
+    return [
+        LEGEND.format(theirs=theirs),
+        *([""] if marks else []),
+        *(f"- {k.mark} {k.verdict}: {k.means}" for k in marks),
+    ]
+
+
+def title_of(layout: Layout) -> str:
+    """Its number, if it has one in the paper, and what it shows."""
+    name = table_name(layout.table)
+    return f"{name}: {layout.title}" if name.startswith("Table ") else layout.title
+
+
 def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
-    """The table for reading: a grid for each block, then legend, notes and the paper's errata."""
+    """The table for reading: a grid for each block; below them all that explains them, and the paper's errata."""
     cells, notes = _with_texts(cells)
-    lines = [f"# {layout.table.replace('table', 'Table ')}: {layout.title}", "", about, "", LEGEND]
-    for block, part in cells.groupby(layout.blocks, sort=False) if layout.blocks else [((), cells)]:
-        grid = _grid(layout, part)
-        grid.index = pd.Index([_joined(row) for row in grid.index], name=" ".join(layout.rows))
-        grid.columns = [_joined(column) for column in grid.columns]
-        lines += ["", f"## {_joined(block)}" if block else "", "", grid.to_markdown()]
+    once = said_once(layout, cells) if len(cells) else ""
+    lines = [f"# {title_of(layout)}", *(["", f"All of it: {once}."] if once else [])]
+    block, several = "", grids_of(layout, cells)
+    if not any(grid.part.rows for grid in several):
+        lines, several = [*lines, "", NOTHING], []
+    for grid in several:
+        lines += ["", f"## {grid.block}"] if grid.block != block else []
+        lines += ["", f"### {APART}"] if grid.controls else []
+        lines += ["", _grid(grid.part, cells["text"].tolist())] if grid.part.rows else []
+        lines += ["", grid.missing] if grid.missing else []
+        block = grid.block
+    lines += ["", "## How to read it", "", *_legend(cells)]
+    if told := glossary(layout, cells):
+        lines += ["", "## Names", "", *(f"- {short}: {long}" for short, long in told.items())]
     if layout.note:
         lines += ["", "## Note", "", layout.note]
+    lines += ["", "## How it was measured", "", about]
     if ways := sorted({way for cell in cells["measured_as"] for way in cell.split()}):
-        lines += ["", "## How it was measured", "", *(f"- `{way}`" for way in ways)]
+        lines += ["", *(f"- `{way}`" for way in ways)]
     reasons = cells[cells["verdict"] == Verdict.NOT_MEASURED].groupby("why", sort=False).size()
     if len(reasons):
-        lines += ["", "## Not measured", "", *(f"- {n} cells: {reason}" for reason, n in reasons.items())]
+        lines += ["", "## Not measured", "", *(f"- {plural(n, 'cell')}: {reason}" for reason, n in reasons.items())]
     if notes:
         lines += ["", "## Notes on printed numbers", "", *(f"{n}. {note}" for n, note in enumerate(notes, start=1))]
     if errata := errata_of(layout.paper, layout.table):
         lines += ["", "## Errata of the paper", "", *(f"- {erratum}" for erratum in errata)]
     return "\n".join(lines) + "\n"
+
+
+def _grid(part: Part, texts: list[str]) -> str:
+    heads = [part.stub, *map(", ".join, part.heads)]
+    rows = [[", ".join(name), *("" if n is None else texts[n] for n in cells)] for name, cells in part.rows]
+    return pd.DataFrame(rows, columns=heads).to_markdown(
+        index=False, disable_numparse=True, colalign=("left", *["right"] * len(part.heads))
+    )
 
 
 LATEX_PACKAGES = r"\usepackage{amssymb, booktabs, longtable, multirow}"
@@ -366,34 +368,64 @@ _LATEX = {
     "·": r"$\cdot$",
     "±": r"$\pm$",
     "−": "$-$",
+    "°": r"$^\circ$",
     "–": "--",
 }
 
 
-def _stacked(setting: re.Match[str]) -> str:
-    """The keys of a setting one below the other, which keeps columns narrow."""
-    keys = setting[0].replace(";", r";\\")
-    return rf"\shortstack[l]{{{keys}}}"
+NARROW = 16
+"""Letters of a column's head in LaTeX that stand on one line."""
 
 
 def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
-    """The table for a paper: one booktabs table with its blocks one below the other; its first line says what it needs.
-
-    Settings of several keys, such as `phase=new-clients;rounds=1`, stand one key below the other.
-    """
+    """The table for a paper: one for each block, controls below methods. Its first line says what it needs."""
     cells, _ = _with_texts(cells)
-    grid = _grid(Layout(**{**vars(layout), "rows": layout.blocks + layout.rows}), cells)
-    text = grid.map(lambda cell: cell.split(" [")[0]).to_latex(
-        escape=True,
-        multicolumn_format="c",
-        longtable=True,
-        caption=re.sub(r"([&%$#_{}])", r"\\\1", f"{layout.title}. {about} {layout.note}".strip()),
-        label=f"tab:{layout.paper}-{layout.table}",
-    )
+    texts = [text.split(" [")[0] for text in cells["text"]]
+    blocks: dict[str, list[Grid]] = {}
+    for grid in grids_of(layout, cells):
+        blocks.setdefault(grid.block, []).append(grid)
+    tables = [
+        _latex_block(layout, several, texts, f"{about} {layout.note}".strip() if n == 0 else "", n)
+        for n, several in enumerate(blocks.values())
+    ]
+    text = "\n".join(tables)
     for symbol, command in _LATEX.items():
         text = text.replace(symbol, command)
-    text = re.sub(r"(?<=& )[^\s&]+=[^\s&]+;[^\s&]+", _stacked, text)
     return f"% in the preamble: {LATEX_PACKAGES}\n{text}"
+
+
+def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: str, n: int) -> str:
+    """Methods, and below them controls, with the columns of both."""
+    parts = [grid.part for grid in several if grid.part.rows]
+    said = [layout.title, several[0].block, about, *(grid.missing for grid in several)]
+    caption = re.sub(r"([&%$#_{}])", r"\\\1", ". ".join(part.removesuffix(".") for part in said if part) + ".")
+    if not parts:
+        return f"\\noindent {caption}\n"
+    heads = list(dict.fromkeys(head for part in parts for head in part.heads))
+    labels, rows = list[str](), list[list[str]]()
+    for grid in several:
+        if grid.controls and grid.part.rows:
+            labels, rows = [*labels, APART], [*rows, [""] * len(heads)]
+        for name, cells in grid.part.rows:
+            at = dict(zip(grid.part.heads, cells, strict=True))
+            labels.append(", ".join(name))
+            rows.append(["" if (place := at.get(head)) is None else texts[place] for head in heads])
+    levels = max(map(len, heads))
+    columns = pd.MultiIndex.from_tuples([(*head, *[""] * (levels - len(head))) for head in heads])
+    frame = pd.DataFrame(rows, index=pd.Index(labels, name=parts[0].stub), columns=columns)
+    text = frame.to_latex(
+        escape=True,
+        longtable=True,
+        column_format="l" + "r" * len(heads),
+        multicolumn_format="c",
+        caption=caption,
+        label=f"tab:{layout.paper}-{layout.table}{f'-{n + 1}' if n else ''}",
+    )
+    for level in {level for head in heads for level in head if len(level) > NARROW}:
+        stacked = r"\shortstack[r]{" + r"\\".join(textwrap.wrap(level, NARROW)) + "}"
+        text = re.sub(rf"(?<=& ){re.escape(level)}(?= (?:&|\\\\))", stacked.replace("\\", r"\\"), text)
+    apart = f"\\midrule\n\\multicolumn{{{len(heads) + 1}}}{{l}}{{\\emph{{{APART}}}}} \\\\"
+    return re.sub(rf"^{APART} [& ]*\\\\$", lambda _: apart, text, flags=re.MULTILINE)
 
 
 def write_table(layout: Layout, cells: pd.DataFrame, about: str, file: Path) -> None:

@@ -12,18 +12,12 @@ from matplotlib.lines import Line2D
 
 from reporting.canvas import empty
 from reporting.records import published
+from reporting.wording import name_of
 
-NAMES = {
-    "fedinb": "INB",
-    "fedinb-hist": "HistINB",
-    "fedinb-ae": "AEINB",
-    "fedinb-indae": "IndAEINB",
-    "fedinb-hist-ae": "HistAEINB",
-    "fedinb-hist-indae": "HistIndAEINB",
-    "fedstargan": "FedStarGAN",
-    "feddirt": "FedDIRT",
-    "fedavg": "FedAvg",
-}
+VARIANTS = ("hist", "ae", "indae", "hist-ae", "hist-indae")
+METHODS = ("fedinb", *(f"fedinb-{variant}" for variant in VARIANTS), "fedstargan", "feddirt", "fedavg")
+NAMES = {method: name_of("method", method, {}).short for method in METHODS}
+"""Of the methods, in the order in which they are drawn."""
 Series = tuple[str, str]
 """A method and its variant."""
 DISTANCES = {

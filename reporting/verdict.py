@@ -23,6 +23,7 @@ from scipy import stats
 
 from common.errors import InputError
 from reporting.evidence import Evidence, Grade
+from reporting.wording import plural
 
 ALPHA = 0.05
 """The level of every test."""
@@ -195,7 +196,7 @@ def _firm(ours: Evidence, paper: Printed) -> Judgement:
         near = abs(ours.mean - paper.value) <= margin + 1e-9
         return Judgement(Verdict.AGREES if near else Verdict.DISAGREES, "counted, no test")
     if ours.seeds < SEEDS:
-        return Judgement(Verdict.UNDECIDED, f"{_seeds(ours.seeds)}, of which {SEEDS} are needed")
+        return Judgement(Verdict.UNDECIDED, f"{plural(ours.seeds, 'seed')}, of which {SEEDS} are needed")
     equivalent = max(above_zero([margin + sign * (value - paper.value) for value in values]) for sign in (1, -1))
     apart = 2 * min(above_zero([sign * (value - paper.value) - margin for value in values]) for sign in (1, -1))
     if equivalent < ALPHA:
@@ -229,10 +230,10 @@ def _trend(
         )
     p = 2 * min(above, 1 - above)
     if p >= ALPHA:
-        return Judgement(Verdict.WITHIN_NOISE, f"{_seeds(len(differences))}, t-test within seeds, p = {p:.2g}")
+        return Judgement(Verdict.WITHIN_NOISE, f"{plural(len(differences), 'seed')}, t-test within seeds, p = {p:.2g}")
     same = (above < 0.5) == (theirs > 0)
     holds = Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS
-    return Judgement(holds, f"{_seeds(len(differences))}, t-test within seeds, p = {p:.2g}")
+    return Judgement(holds, f"{plural(len(differences), 'seed')}, t-test within seeds, p = {p:.2g}")
 
 
 def _apart(paper: Printed, reference: Printed) -> bool:
@@ -241,7 +242,3 @@ def _apart(paper: Printed, reference: Printed) -> bool:
         one, other = ((x.value, x.std, x.runs) for x in (paper, reference))
         return bool(stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue < ALPHA)
     return abs(paper.value - reference.value) > paper.tolerance
-
-
-def _seeds(n: int) -> str:
-    return f"{n} seed{'s' if n > 1 else ''}"

@@ -45,8 +45,9 @@
       for (const block of all(".scroll", table)) {
         const empty = active && !block.querySelector("tbody tr:not(.out)");
         block.classList.toggle("out", empty);
-        if (block.previousElementSibling.matches("h4")) block.previousElementSibling.classList.toggle("out", empty);
+        if (block.previousElementSibling?.matches("h4")) block.previousElementSibling.classList.toggle("out", empty);
       }
+      for (const folded of all(".folded", table)) folded.classList.toggle("out", active && !folded.querySelector("tbody tr:not(.out)"));
     }
     for (const part of all("[data-paper]")) part.classList.toggle("out", Boolean(paper.value) && part.dataset.paper !== paper.value);
     for (const part of all(".part, section.paper, #runs section"))

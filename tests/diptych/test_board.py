@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from common.codehash import ROOT
-from diptych.board import board_of, titles
+from diptych.board import board_of, linked, titles
 from diptych.cli import main
 from diptych.verify import verify
-from reporting.board import VERDICTS, markdown
+from reporting.board import END, START, VERDICTS, markdown, with_summary
 from reporting.evidence import RANK, Grade, read_base
 from reporting.records import PUBLISHED, published, read_csv
 
@@ -23,6 +23,45 @@ def board():
 
 def test_the_board_is_that_of_the_records(board):
     assert markdown(board, titles()) == BOARD.read_text()
+
+
+def test_the_readme_says_what_the_records_do(board):
+    page = (ROOT / "README.md").read_text()
+    assert with_summary(page, board, linked()) == page
+    rows = page.partition(START)[2].partition(END)[0].strip().splitlines()[2:]
+    assert len(rows) == len(titles())
+    for (paper, title), row in zip(titles().items(), rows, strict=True):
+        assert row.startswith(f"| [{title}](docs/{paper}.md) (")
+        assert (ROOT / "docs" / f"{paper}.md").is_file()
+        cells = [part[part["paper"] != ""] for (of, _), part in board.cells.items() if of == paper]
+        told = [cell.strip() for cell in row.strip("|").split("|")][1:]
+        if not cells:
+            assert told[:3] == ["none printed", "", ""]
+            continue
+        printed = pd.concat(cells)
+        measured = printed[printed["verdict"] != "not measured"]
+        assert told[0] == f"{len(measured)} of {len(printed)}"
+        assert told[1] == str((measured["grade"] == "as published").sum())
+        assert sum(int(part.split()[0]) for part in told[2].split(", ")) == len(measured)
+
+
+def test_a_page_is_brought_up_to_date_between_its_two_lines(tmp_path, capsys):
+    shutil.copytree(REFERENCE / "untrained", tmp_path / "untrained")
+    page, out = tmp_path / "page.md", tmp_path / "board.md"
+    page.write_text(f"before\n{START}\nof old\n{END}\nafter\n")
+    assert main(["board", str(tmp_path), "--out", str(out), "--readme", str(page)]) == 0
+    first, *table, last = page.read_text().splitlines()
+    assert (first, last) == ("before", "after")
+    assert "of old" not in page.read_text()
+    assert any(line.startswith("| [PS-FedGAN]") and "8 of 134" in line for line in table)
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 3
+    page.write_text("no such lines\n")
+    out.unlink()
+    assert main(["board", str(tmp_path), "--out", str(out), "--readme", str(page)]) == 2
+    assert "there is no place for the board" in capsys.readouterr().err
+    assert not out.exists()
+    assert page.read_text() == "no such lines\n"
 
 
 def test_every_printed_cell_is_on_it_once_with_one_verdict(board):

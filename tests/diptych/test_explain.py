@@ -111,6 +111,20 @@ def test_what_is_no_one_cell_is_refused_in_a_sentence(asked, words):
         explain(load_study("digits"), *asked)
 
 
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        (
+            ("fedstyle-table1", "fedavg simclr generalization", "digit mnist"),
+            ("FedAvg SimCLR generalisation", "digits, MNIST"),
+        ),
+        (("fedinb-table3", "feddirt l10-k10", "75 100"), ("FedDIRT, L10-K10", "75°, every 100 batches")),
+    ],
+)
+def test_a_cell_may_be_asked_for_as_records_and_as_tables_call_it(asked, read):
+    assert explain(load_study("paper"), *asked) == explain(load_study("paper"), asked[0], *read)
+
+
 def test_the_commands_make_the_cell(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["explain", "psfedgan-table1", "fedavg", "split-1 mnist", "--scale", "tiny"]) == 0

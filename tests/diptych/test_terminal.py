@@ -144,15 +144,42 @@ def test_an_error_of_the_users_is_one_sentence(console):
 # ---- around the jobs
 
 
-def test_the_outcome_counts_the_printed_cells_that_were_measured(tmp_path, monkeypatch):
-    table = tmp_path / "a.csv"
-    table.write_text("style,ours,paper\nx,0.5,0.6\ny,,0.7\nz,0.5,\n")
-    jobs = [SimpleNamespace(rule=SimpleNamespace(name="table"), output=[str(table)])]
-    workflow = SimpleNamespace(dag=SimpleNamespace(jobs=jobs))
+def _outcome(files: dict[str, list[Any]], monkeypatch) -> list[str]:
+    """What is said at the end of a workflow whose rules have made these files."""
+    jobs = [SimpleNamespace(rule=SimpleNamespace(name=rule), output=[*map(str, of)]) for rule, of in files.items()]
     said: dict[str, Any] = {}
     monkeypatch.setattr(hooks.logger, "info", lambda _, extra: said.update(extra))
-    hooks.after(workflow, "results/tiny")
-    assert said["outcome"] == "tables in results/tiny/tables: 1, with 1 of 2 printed cells measured"
+    hooks.after(SimpleNamespace(dag=SimpleNamespace(jobs=jobs)), "results/tiny")
+    return said["outcome"].splitlines()
+
+
+def test_tables_end_with_where_they_are_and_the_totals_of_the_board_in_three_lines(tmp_path, monkeypatch):
+    table = tmp_path / "a.csv"
+    table.write_text(
+        "style,ours,paper,seeds,grade,verdict\n"
+        "v,0.5,0.6,3,as published,agrees\nw,0.5,0.6,1,stand-in,not comparable\nx,,0.6,1,reduced,diverged\n"
+        "y,,0.7,0,,not measured\nz,0.5,,1,reduced,not in the paper\n"
+    )
+    assert _outcome({"table": [table]}, monkeypatch) == [
+        "1 table in results/tiny/tables",
+        "4 printed numbers, 3 of them measured (1 as published, 1 reduced, 1 stand-in)",
+        "1 agrees, 1 not comparable, 1 diverged, 1 not measured",
+    ]
+    claims, figure = tmp_path / "c.csv", tmp_path / "f.png"
+    claims.write_text("claim,verdict\np-01,for\np-01,undecided\np-02,for\n")
+    figure.touch()
+    whole = _outcome({"table": [table], "claim": [claims], "figure": [figure]}, monkeypatch)
+    assert whole[0] == "1 table in results/tiny/tables; 1 figure in results/tiny/figures; claims in results/tiny/claims"
+    assert whole[-1] == "3 findings on 2 claims: 2 for, 1 undecided"
+
+
+def test_of_what_there_is_not_nothing_is_counted(tmp_path, monkeypatch):
+    assert _outcome({"table": [tmp_path / "a.csv"]}, monkeypatch) == [
+        "nothing to show yet; logs are in results/tiny/logs"
+    ]
+    table = tmp_path / "b.csv"
+    table.write_text("style,ours,paper,seeds,grade,verdict\nz,0.5,,1,reduced,not in the paper\n")
+    assert _outcome({"table": [table]}, monkeypatch) == ["1 table in results/tiny/tables"]
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,11 @@ def test_translation_shows_methods_and_the_controls_of_one(tmp_path):
     rows += [_translated(control="other", value=9.0, method="fedinb")]
     _frame(rows).to_csv(tmp_path / "records.csv", index=False)
     cells = cells_of(_layout("translation"), read_records(tmp_path / "records.csv"), lambda place: None)
-    found = {(c["method"], c["variant"], c["metric"]): c["ours"] for c in cells.to_dict("records")}
+    found = {(c["control"], c["method"], c["variant"], c["metric"]): c["ours"] for c in cells.to_dict("records")}
     assert found == {
-        ("fedinb-hist-indae", "", "wd"): 20.0, ("fedinb-hist-indae", "k=30", "wd"): 21.0,
-        ("fedinb-hist-indae", "", "fid"): 40.0, ("control: not translated", "", "wd"): 1.0,
-        ("control: turned by the angle in between", "", "wd"): 2.0,
-        ("control: other images of the target", "", "wd"): 3.0,
+        ("", "fedinb-hist-indae", "", "wd"): 20.0, ("", "fedinb-hist-indae", "k=30", "wd"): 21.0,
+        ("", "fedinb-hist-indae", "", "fid"): 40.0, ("identity", "", "", "wd"): 1.0,
+        ("rotation", "", "", "wd"): 2.0, ("other", "", "", "wd"): 3.0,
     }  # fmt: skip
 
 
@@ -103,9 +102,9 @@ def test_distances_by_test_images_stand_beside_controls_on_as_many():
     rows = [_translated(**on), _translated(**on | {"control": "blur-1", "value": 9.0})]
     rows += [_translated(**on | {"control": "other", "variant": "k=30", "value": -1.0})]
     cells = cells_of(_layout("test-images"), _frame(rows), lambda place: None)
-    found = {(c["method"], c["setting"]): c["ours"] for c in cells.to_dict("records")}
-    blurred = "control: other images of the target, blurred by 1 pixel"
-    assert found == {("fedinb-hist-indae", "test_samples=5000"): 20.0, (blurred, "test_samples=5000"): 9.0}
+    found = {(c["control"], c["method"], c["setting"]): c["ours"] for c in cells.to_dict("records")}
+    on = "test_samples=5000"
+    assert found == {("", "fedinb-hist-indae", on): 20.0, ("blur-1", "", on): 9.0}
 
 
 def test_every_seed_counts_once_though_one_is_for_two_tables():

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
@@ -17,9 +16,11 @@ from PIL import Image
 from diptych.cli import main
 from diptych.reported import material
 from reporting.board import row_of
-from reporting.report import CELLS, CLAIMS, Report, decimals, duration, plural, shown, size, words, write_report
-from reporting.tables import MARKS
+from reporting.grid import APART
+from reporting.looks import CELLS, CLAIMS
+from reporting.report import Report, write_report
 from reporting.verdict import Verdict
+from reporting.wording import duration
 from tests.reporting.conftest import REFERENCE, distances, put, records_of
 
 VOID = {"meta", "link", "input", "img", "br", "path", "circle", "rect"}
@@ -128,7 +129,7 @@ def test_a_cell_says_ours_the_papers_and_what_it_rests_on(page, measured):
     (drawer,) = [
         e
         for e in page.of_class("drawer")
-        if e.attributes["aria-label"] == "feddirt · l10-k10 · 75 · 1" and "FedINB, Table 3" in e.said
+        if e.attributes["aria-label"] == "FedDIRT · L10-K10 · 75° · every batch" and "FedINB, Table 3" in e.said
     ]
     assert f"ours{ours:.3f}" in drawer.said.replace(" ", "")
     assert "paper0.924" in drawer.said.replace(" ", "")
@@ -143,13 +144,28 @@ def test_a_cell_says_ours_the_papers_and_what_it_rests_on(page, measured):
         assert f"diptych train {row['run']} --scale {row['scale']} --out FOLDER" in provenance.said
 
 
+def test_controls_stand_apart_and_what_was_not_measured_is_folded_away(page):
+    """The same blocks as in the tables' files."""
+    block, apart, others = "", set(), set()
+    for element in page.elements:
+        if "scroll" in element.attributes.get("class", "").split():
+            block = element.attributes.get("aria-label", "")
+        elif element.tag == "th" and element.attributes.get("scope") == "row" and block:
+            (apart if block.endswith(APART) else others).add(element.said)
+    assert apart
+    assert all(name.startswith(("floor: ", "ceiling: ", "control: ")) for name in apart)
+    assert not any(name.startswith(("floor: ", "ceiling: ", "control: ")) for name in others)
+    folded = page.of_class("folded")
+    assert any(e.said.startswith("Not measured here: FedDIRT L") for e in folded), "Table 3 of FedINB"
+
+
 def test_a_changed_record_changes_the_page(page, measured, tmp_path):
     rows = distances()
     folder = put(rows, tmp_path / "changed")
     place = (rows["method"] == "padpaf") & (rows["client"] == "client-1") & (rows["variant"] == "")
     place &= (rows["control"] == "") & (rows["setting"] == "")
     assert place.sum() == 1
-    title = "padpaf · client-1"
+    title = "PaDPaF · client-1"
 
     def drawer(of: Page) -> str:
         return next(e for e in of.of_class("drawer") if e.attributes["aria-label"] == title).said
@@ -240,44 +256,6 @@ def test_verdicts_differ_by_mark_not_by_colour_alone():
     for looks in (CELLS, CLAIMS):
         assert len({look.mark for look in looks.values()}) == len(looks)
     assert {*CELLS} == {*Verdict}
-    assert MARKS.items() <= {verdict: look.mark for verdict, look in CELLS.items()}.items()  # as in the tables
-
-
-# ---- numbers and names
-
-
-@pytest.mark.parametrize(
-    ("mean", "spread", "text"),
-    [
-        (0.87654, 0.0123, "0.877"),
-        (0.87654, 0.123, "0.88"),
-        (185.0, None, "185"),
-        (1605.25, 12.3, "1,605"),
-        (-1420.25, None, "−1,420"),
-        (42.345, 3.21, "42.3"),
-        (0.12345, None, "0.123"),
-        (0.000234, None, "0.000234"),
-        (0.0, None, "0"),
-        (float("nan"), None, "diverged"),
-    ],
-)
-def test_a_number_has_the_digits_that_its_spread_bears(mean, spread, text):
-    assert shown(mean, decimals(mean, spread)) == text
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_rounding_moves_a_number_by_less_than_its_spread(seed):
-    random = np.random.default_rng(seed)
-    mean, spread = random.normal() * 10.0 ** random.integers(-3, 5), 10.0 ** random.uniform(-4, 2)
-    text = shown(mean, decimals(mean, spread)).replace(",", "").replace("−", "-")
-    assert abs(float(text) - mean) < spread or abs(mean) >= 100  # from there on whole numbers are enough
-
-
-def test_words():
-    assert words("probe=linear;features=content;target=label") == "probe linear, features content, target label"
-    assert [plural(1, "seed"), plural(1200, "seed")] == ["1 seed", "1,200 seeds"]
-    assert [duration(59), duration(600), duration(7200)] == ["59 s", "10 min", "2.0 h"]
-    assert [size(999), size(1500), size(3.2e11)] == ["999 bytes", "1.5 kB", "320 GB"]
 
 
 # ---- what it is given

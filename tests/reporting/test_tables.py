@@ -99,7 +99,7 @@ def test_every_printed_cell_is_in_its_place_once(table):
     cells = _cells(table, _as_if_measured(table).iloc[:0])
     assert len(cells) == len(printed)
     assert not cells.duplicated(layout.keys).any()
-    merged = printed.merge(cells, on=layout.keys, suffixes=("_printed", ""))
+    merged = printed.merge(cells, on=layout.axes, suffixes=("_printed", ""))
     assert (merged["paper"] == merged["printed"].where(merged["printed"] != "", merged["value"])).all()
     assert (cells["verdict"] == Verdict.NOT_MEASURED).all()
     assert (cells["why"] == "left out").all()
@@ -115,17 +115,33 @@ def test_the_papers_own_numbers_agree_with_the_paper(table):
     assert (measured["difference"].abs() < 1e-12).all()
 
 
-def test_each_cell_shows_ours_theirs_difference_and_verdict():
+def test_each_cell_shows_ours_the_verdict_and_theirs():
     records = _as_if_measured("table1", seeds=3).copy()
     chosen = (records["method"] == "fedavg") & (records["style"] == "usps") & (records["ssl"] == "simclr")
     chosen &= records["protocol"] == "generalization"
     records.loc[chosen, "value"] = [0.90, 0.92, 0.94]
     text = markdown(_layout("table1"), _cells("table1", records), "about")
-    row = next(line for line in text.splitlines() if line.startswith("| fedavg"))
-    assert "0.920±0.020 (0.964, −0.044) ?" in row, "three seeds say neither that it is within a point, nor beyond"
-    assert "0.980±0.000 (0.980, +0.000) ✓" in row
+    row = next(line for line in text.splitlines() if line.startswith("| FedAvg"))
+    assert "0.920 ± 0.020 ? (0.964)" in row, "three seeds say neither that it is within a point, nor beyond"
+    assert "0.980 ± 0.000 ✓ (0.980)" in row
     one = markdown(_layout("table1"), _cells("table1", _as_if_measured("table1")), "about")
-    assert "±" not in one.split("## ", 1)[1], "one seed has no spread"
+    assert "±" not in one.split("## ", 1)[1].split("## How to read it")[0], "one seed has no spread"
+
+
+def test_below_the_table_stands_how_to_read_it():
+    """The marks that are in it, and no others; where the paper prints nothing, nothing of its numbers."""
+    said = markdown(_layout("table1"), _cells("table1", _as_if_measured("table1", seeds=3)), "about")
+    legend = said.partition("## How to read it\n\n")[2].partition("\n## ")[0].splitlines()
+    assert legend[0].startswith(
+        "Each cell: our number, ± its standard deviation over seeds where there are three or more;"
+    )
+    assert [line[:10] for line in legend[2:]] == ["- ✓ agrees", "- – not mea"[:10]]
+    assert "in brackets the paper's number" in legend[0]
+    ours = _as_if_measured("table1").assign(method="mine")
+    cells = _cells("table1", ours).query("paper == ''")
+    legend = markdown(_layout("table1"), cells, "about").partition("## How to read it\n\n")[2].partition("\n## ")[0]
+    assert "the paper prints none of them" in legend
+    assert "\n- " not in legend
 
 
 def test_of_several_scales_the_best_evidence_stands_in_a_cell_and_trends_stay_within_a_scale():
@@ -146,14 +162,31 @@ def test_of_several_scales_the_best_evidence_stands_in_a_cell_and_trends_stay_wi
     assert (others["differs"] == "training.rounds").all()
 
 
+def test_a_table_has_the_records_of_its_paper_alone():
+    """Where several papers have a Table 1, as at the scale `digits`."""
+    ours = _as_if_measured("table1")
+    others = ours.assign(paper="psfedgan", method="another", value=0.1)
+    both = _cells("table1", pd.concat([ours, others.assign(value=0.1), ours.assign(paper="padpaf")], ignore_index=True))
+    pd.testing.assert_frame_equal(both, _cells("table1", ours))
+
+
+def test_of_a_table_of_which_nothing_was_measured_the_page_says_so_once():
+    cells = _cells("table1", _as_if_measured("table1").iloc[:0])
+    text = markdown(_layout("table1"), cells, "about")
+    assert text.count("Nothing of it was measured here.") == 1
+    assert "|" not in text.partition("## Notes on printed")[0]
+    assert f"- {len(cells)} cells: left out" in text
+    assert "Nothing of it was measured here." in latex(_layout("table1"), cells, "about")
+
+
 def test_controls_stand_below_and_fill_no_printed_cell():
     plain = _as_if_measured("table1")
     control = plain[plain["method"] == "fedavg"].assign(control="untrained", value=-1.0)
     ceiling = plain[(plain["method"] == "fedavg") & (plain["ssl"] == "simclr")].assign(ssl="supervised", value=0.99)
     cells = _cells("table1", pd.concat([plain, control, ceiling], ignore_index=True))
-    assert (cells[cells["method"] == "floor: untrained encoder"]["ours"] == -1).all()
-    assert (cells[cells["method"] == "ceiling: trained with labels"]["ours"] == 0.99).all()
-    assert set(cells[cells["method"].str.startswith("ceiling")]["ssl"]) == {"simclr", "simsiam"}
+    assert (cells[cells["control"] == "untrained"]["ours"] == -1).all()
+    assert (cells[cells["control"] == "supervised"]["ours"] == 0.99).all()
+    assert set(cells[cells["control"] == "supervised"]["ssl"]) == {"simclr", "simsiam"}
     assert (cells[cells["paper"] != ""]["ours"].dropna() > 0).all()
 
 
@@ -163,7 +196,7 @@ def test_a_diverged_cell_says_so():
     cells = _cells("table1", with_averages(records))
     assert (cells[cells["method"] == "apfl"]["verdict"] == Verdict.DIVERGED).all()
     text = markdown(_layout("table1"), cells, "about")
-    assert all("diverged" in line for line in text.splitlines() if line.startswith("| apfl"))
+    assert all("diverged" in line for line in text.splitlines() if line.startswith("| APFL"))
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -188,8 +221,8 @@ def test_the_three_files_tell_the_same(tmp_path):
     csv = pd.read_csv(tmp_path / "fedstyle-table1.csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"fedstyle-table1.{f}" for f in ("csv", "md", "tex")]
     numbers = sorted(f"{value:.3f}" for value in csv["ours"].dropna())
-    for content in (text.split("## Not measured")[0].split("## Errata")[0], tex):
-        assert sorted(re.findall(r"(?<![\d.+−(-])(\d\.\d{3})(?= \()", content)) == numbers
+    for content in (text.split("## How to read it")[0], tex):
+        assert sorted(re.findall(r"(?<![\d.+−(-])(\d\.\d{3})(?= \S+ \()", content)) == numbers
 
 
 def test_latex_compiles_in_principle():
@@ -198,21 +231,30 @@ def test_latex_compiles_in_principle():
     )
     packages, _, tex = tex.partition("\n")
     assert packages.startswith("% in the preamble: ")
-    assert tex.count(r"\begin{") == tex.count(r"\end{")
+    assert tex.count(r"\begin{") == tex.count(r"\end{") == 4
     assert tex.count("{") == tex.count("}")
-    columns = len(re.search(r"\\begin\{longtable\}\{(\w+)\}", tex)[1])
-    body = [
-        line
-        for line in tex.splitlines()
-        if line.rstrip().endswith(r"\\")
-        and r"\multicolumn" not in line
-        and "caption" not in line
-        and "label" not in line
-    ]
-    assert body
-    assert all(len(re.findall(r"(?<!\\)&", line)) == columns - 1 for line in body)
+    assert len(set(re.findall(r"\\label\{(.*?)\}", tex))) == 4
+    for table in tex.split(r"\begin{longtable}")[1:]:
+        columns = len(re.match(r"\{(\w+)\}", table)[1])
+        body = [
+            line
+            for line in table.splitlines()
+            if line.rstrip().endswith(r"\\")
+            and r"\multicolumn" not in line
+            and "caption" not in line
+            and "label" not in line
+        ]
+        assert body
+        assert all(len(re.findall(r"(?<!\\)&", line)) == columns - 1 for line in body)
     assert not re.search(r"(?<!\\)[%_]", re.sub(r"\\label\{[^}]*\}", "", tex)), "special characters are escaped"
     assert tex.isascii(), "symbols are commands"
+
+
+def test_long_heads_are_stacked_in_latex_which_keeps_columns_narrow():
+    layout = replace(_layout("table1"), words={"style": {"mnist": "handwritten digits of old forms"}})
+    tex = latex(layout, _cells("table1", _as_if_measured("table1")), "handwritten digits of old forms")
+    assert tex.count(r"& \shortstack[r]{handwritten\\digits of old\\forms} ") == 8, "twice in each of four blocks"
+    assert tex.count("handwritten digits of old forms") == 2, "the caption is as it was, and it stands twice"
 
 
 def test_nothing_warns(recwarn):
