@@ -27,7 +27,7 @@ from common.files import written
 from common.records import IDENTITY
 from reporting.evidence import RANK, Evidence, Grade, as_one
 from reporting.records import PUBLISHED, read_csv
-from reporting.verdict import ALPHA, COUNTED, SEEDS, Spread, above_zero
+from reporting.verdict import ALPHA, COUNTED, SEEDS, TIMED, Spread, above_zero
 from reporting.wording import plural
 
 CONSTANTS = {
@@ -333,7 +333,8 @@ class Evaluator:
         asked = {column: value for column, value in columns.items() if column not in ("table", "aggregate")}
         meant = self._meant({column: value for column, value in asked.items() if isinstance(value, str)})
         case = " ".join(value for value in meant.values() if isinstance(value, str))
-        self.used.append((f"{case} {value:.3f}" if name == "accuracy" else f"{name} {case} {value:.3f}", found))
+        number = "(in the records)" if found.metric in TIMED else f"{value:.3f}"
+        self.used.append((f"{case} {number}" if name == "accuracy" else f"{name} {case} {number}", found))
 
     def all(self, truths: Iterable[Any]) -> Any:
         """False if one is known to be false, else unknown if one is unknown, else True."""

@@ -64,6 +64,9 @@ COUNTED = frozenset(
 )
 """Metrics with no chance in them, of which one run is as good as several: counts, settings, and identities."""
 
+TIMED = frozenset({"train_time"})
+"""Metrics that no two runs agree on. Their numbers stand in the records alone, so that equal runs leave equal files."""
+
 
 class Verdict(StrEnum):
     """What comes out of a comparison."""

@@ -323,3 +323,17 @@ def test_a_claim_is_as_good_as_the_worst_of_its_numbers(monkeypatch):
     ]
     (found,) = findings("fedstyle", _records(rows), {})
     assert (found.verdict, found.grade) == ("for", "reduced")
+
+
+def test_files_of_two_equal_runs_are_equal_though_one_took_longer(monkeypatch, tmp_path):
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedinb-20'")
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    pages = []
+    for minutes in (5.0, 5.5):
+        timed = {"paper": "fedinb", "metric": "train_time", "unit": "minutes"}
+        rows = [timed | {"method": m, "value": v} for m, v in (("fedinb-hist-indae", minutes), ("fedstargan", 150.0))]
+        found = findings("fedinb", _records(rows), {})
+        assert found[0].points == "for"
+        write_claims("fedinb", found, "", tmp_path / "claims.md")
+        pages.append([(tmp_path / name).read_bytes() for name in ("claims.md", "claims.csv")])
+    assert pages[0] == pages[1]
