@@ -10,7 +10,7 @@ from networks.dirt import DIRT
 from networks.feddva import DualEncoder, FedDVACNN
 from networks.inb import INBClothes, INBDigits, Pixels
 from networks.lenet import SmoothLeNet
-from networks.mcmahan import McMahanCNN
+from networks.mcmahan import McMahan2NN, McMahanCNN
 from networks.mlp import mlp
 from networks.padpaf import SNResNet
 from networks.resnet import ResNet18
@@ -24,6 +24,7 @@ ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "feddva-cnn": FedDVACNN,
     "inb-fmnist": INBClothes,
     "inb-mnist": INBDigits,
+    "mcmahan-2nn": McMahan2NN,
     "mcmahan-cnn": McMahanCNN,
     "pixels": Pixels,
     "resnet18": ResNet18,
@@ -42,6 +43,7 @@ __all__ = [
     "FedDVACNN",
     "INBClothes",
     "INBDigits",
+    "McMahan2NN",
     "McMahanCNN",
     "Pixels",
     "ResNet18",

@@ -1,4 +1,4 @@
-"""The CNN of McMahan et al. 2017, up to its last hidden layer."""
+"""The networks of McMahan et al. 2017, Sec. 3, up to their last hidden layers."""
 
 from torch import Tensor, nn
 
@@ -30,4 +30,22 @@ class McMahanCNN(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (batch, channels, height, width) -> (batch, 512)."""
+        return self.layers(x)
+
+
+class McMahan2NN(nn.Module):
+    """The "2NN": two hidden layers of 200 with ReLU.
+
+    With one channel, 28x28 images and a linear head for 10 classes it has 199,210 parameters, the paper's number.
+    """
+
+    @strict_call
+    def __init__(self, channels: int, image_size: int) -> None:
+        super().__init__()
+        self.features = 200
+        inputs = channels * image_size**2
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(inputs, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (batch, channels, height, width) -> (batch, 200)."""
         return self.layers(x)
