@@ -155,6 +155,31 @@ def test_what_a_client_has_done_is_told_with_the_rates_of_its_steps():
         assert work.rates["head.weight"] == pytest.approx(2 * 2 * 0.05 * decay)
 
 
+def test_what_a_client_has_done_is_told_with_the_share_of_clients_that_take_part():
+    """Two of three in each round; everybody before the first and after the last. Steps of two updates add up."""
+    told: list[Work] = []
+
+    class Watched(FedAvg):
+        def phases(self):
+            body = dataclasses.replace(super().updates()[0], which=names("encoder"))
+            return [Phase([body, body], end=lambda model, work: told.append(work))]
+
+        def prologue(self):
+            return self.phases()
+
+        def epilogue(self):
+            return self.phases()
+
+    simulation = simulate(
+        Watched(objective=objective("classification")), rounds=2, local_steps=1, participation=0.67, lr_decay=0.5
+    )
+    assert [len(chosen) for chosen in simulation.schedule] == [2, 2]
+    assert [work.participation for work in told] == pytest.approx([1] * 3 + [2 / 3] * 4 + [1] * 3)
+    rates = [0.05] * 5 + [0.025] * 2 + [0.0125] * 3  # the first round's, as before it; then half, and half again
+    for work, rate in zip(told, rates, strict=True):
+        assert list(work.rates.values()) == pytest.approx([2 * rate] * len(work.rates))
+
+
 # ---- updates that are not taken on each batch
 
 
