@@ -36,7 +36,7 @@ class Reader:
         return images.reshape(len(images), -1), images[:, 0, 0, 0], images[:, 0, 0, 1]
 
 
-def _images(labels: list[int], client: int = 0) -> np.ndarray:
+def _images(labels: list[int], client: int | np.ndarray = 0) -> np.ndarray:
     x = np.zeros((len(labels), 3, 8, 8), dtype=np.uint8)
     x[:, 0, 0, 0], x[:, 0, 0, 1] = labels, client
     return x
@@ -101,3 +101,55 @@ def test_test_images_in_every_style_have_a_mean_a_floor_and_ceilings(run):
     assert [found["client_accuracy", k, ""] for k in ("client-1", "client-2", "")] == [1.0, 0.0, 0.5]
     assert (found["label_agreement", "", "ceiling"], found["client_accuracy", "", "ceiling"]) == (0.9, 0.8)
     assert found["label_agreement", "", "shuffled-labels"] < 0.5
+
+
+def test_restyled_images_keep_their_label_take_the_targets_style_and_come_back(run):
+    """Pairs (0, 0), (0, 1), (1, 1), (1, 0): where source and target differ, style was moved; elsewhere it came back."""
+    labels = [[1, 1, 1, 1], [1, 2, 3, 4], [2, 2, 2, 2], [5, 6, 7, 8]]
+    source = np.stack([_images(row) for row in labels])
+    again = source.copy()
+    again[0] += 51  # a fifth of white in one of the two pairs that came back, and more in those that were moved
+    again[[1, 3]] += 200
+    restyled = np.stack([_images([0] * 4)] * 4)
+    restyled[1] = _images([1, 2, 9, 9], np.array([1, 1, 1, 0]))
+    restyled[3] = _images([5, 6, 7, 0], np.array([0, 0, 1, 0]))
+    arrays = {"source": source, "reconstructed": again, "restyled": restyled}
+    arrays |= {"clients": np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), "labels": np.array(labels)}
+    arrays |= {"test": _images([0]), "test-labels": np.array([0]), "test-restyled": np.stack([_images([0])] * 2)}
+    run.write_arrays("samples.npz", {f"restyle/{key}": array for key, array in arrays.items()})
+    records = [r for r in judged.restyling(RunFolder(run.path)) if not r.get("setting")]
+    found = {(r["metric"], r.get("control", "")): r["value"] for r in records}
+    assert found["label_agreement", ""] == (2 + 3) / 8
+    assert found["client_accuracy", ""] == (3 + 3) / 8
+    assert found["pixel_error", ""] == pytest.approx(0.1)
+    assert found["label_agreement", "shuffled-labels"] < 0.5, "of another image"
+    assert (found["label_agreement", "ceiling"], found["client_accuracy", "ceiling"]) == (0.7, 0.8)
+
+
+def test_a_reconstruction_is_compared_with_its_own_image_and_in_the_control_with_another(run):
+    rng = np.random.default_rng(0)
+    source = rng.integers(0, 256, (1, 40, 3, 8, 8), dtype=np.uint8)
+    arrays = {"source": np.repeat(source, 2, axis=0), "reconstructed": np.repeat(source, 2, axis=0)}
+    arrays |= {"restyled": arrays["source"], "clients": np.array([[0, 0], [0, 1]]), "labels": np.zeros((2, 40), int)}
+    arrays |= {"test": _images([0]), "test-labels": np.array([0]), "test-restyled": np.stack([_images([0])] * 2)}
+    run.write_arrays("samples.npz", {f"restyle/{key}": array for key, array in arrays.items()})
+    found = {
+        r.get("control", ""): r["value"] for r in judged.restyling(RunFolder(run.path)) if r["metric"] == "pixel_error"
+    }
+    assert found[""] == 0
+    assert found["shuffled-labels"] == pytest.approx(1 / 3, abs=0.02), "of two even draws from [0, 1]"
+
+
+def test_new_clients_are_measured_after_each_snapshot_and_by_style(run):
+    (run.path / "spec.yaml").write_text(SPEC + "start: padpaf/c/padpaf/old/1\nsnapshots: [1]\n")
+    early = dict(run.samples)
+    early |= _both("client/0/unseen", [4, 4, 6, 6], [4, 4, 4, 4]) | _both("client/1/unseen", [5, 6, 6, 6], [5, 5, 5, 5])
+    run.write_arrays("after-1.npz", early)
+    records = list(judged.asked_labels(RunFolder(run.path)))
+    found = {(r["setting"], r["style"], r.get("control", "")): r["value"] for r in records if not r.get("client")}
+    for kind, now, then in (("seen", [0.75, 0.5], 0.625), ("unseen", [0.25, 0.0], (0.5 + 0.25) / 2)):
+        assert [found[f"samples={kind}-labels;style={style}", style, ""] for style in "ab"] == now
+        assert found[f"samples={kind}-labels;phase=new-clients;rounds=1", "all", ""] == then
+        name = f"samples={kind}-labels;judge=mnist-classifier"
+        assert found[name, "all", ""] == np.mean(now)
+    assert found["samples=unseen-labels;phase=new-clients;rounds=1", "all", "ceiling"] == 0.75
