@@ -16,7 +16,7 @@ from common.errors import InputError
 from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.training import client_data
-from federation import Diverged, Phase, Simulation, Work, names
+from federation import ClientData, Diverged, Phase, Simulation, Work, names
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
 from federation.names import selected
@@ -132,6 +132,45 @@ def test_every_batch_says_which_styles_its_images_show(pooled):
             assert image in known
     assert {int(style) for batch in seen(numbered) for style in batch["style"]} == ({0, 1, 2} if pooled else {0})
     assert all("style" not in batch for batch in seen(dataclasses.replace(numbered, styles=None)))
+
+
+def test_clients_with_turns_work_on_the_rounds_turn_alone_and_are_checked_for_it():
+    """Client 0 has turns of 8 and of 12 images, client 1 one of 8; an image is its own number, and so is its constant.
+
+    Four rounds of one of the two clients: batches of four, each image of the turn once.
+    """
+    numbers = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    turns = ((numbers[:8], numbers[8:20]), (numbers[20:28],))
+    images = (torch.arange(40) / 64)[:, None, None, None].expand(-1, 3, 8, 8).contiguous()
+    turned = ClientData(images, torch.arange(40) % 10, (numbers[:20].flip(0), numbers[20:28].flip(0)), turns=turns)
+    checked: list[list[list[int]]] = []
+
+    class Watched(FedAvg):
+        def check(self, training, rounds):
+            checked.extend([labels.tolist() for labels in one] for one in rounds)
+
+        def constants(self, model, x, y):
+            return {"number": x[:, 0, 0, 0] * 64}
+
+    settings = training(rounds=4, batch_size=4, participation=0.5)
+    simulation = Simulation(Watched(objective=objective("classification")), turned, settings, 3)
+    assert sorted({chosen for (chosen,) in simulation.schedule}) == [0, 1], "both take part"
+    seen: list[tuple[int, torch.Tensor]] = []
+    draw_batches = simulation._batches
+
+    def watched(phase, client, *others):
+        for batch in draw_batches(phase, client, *others):
+            assert torch.equal(batch["x"][:, 0, 0, 0] * 64, batch["number"])
+            assert torch.equal(batch["y"], batch["number"].long() % 10)
+            seen.append((simulation.round + 1, batch["number"].long()))
+            yield batch
+
+    simulation._batches = watched
+    simulation.run()
+    for round, (client,) in enumerate(simulation.schedule, 1):
+        turn = turns[client][(round - 1) % len(turns[client])]
+        assert torch.equal(torch.cat([rows for n, rows in seen if n == round]).sort().values, turn.sort().values)
+        assert checked[round - 1] == [(turn % 10).tolist()]
 
 
 # ---- rates
