@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -230,6 +231,51 @@ def test_restyling_trains_its_maps_alone_and_gives_images():
     assert found["restyle/clients"].tolist() == [[0, 0], [0, 1], [1, 1], [1, 2], [2, 2], [2, 0]]
     for key in ("source", "reconstructed", "restyled", "test-restyled"):
         assert 0 <= found[f"restyle/{key}"].min() <= found[f"restyle/{key}"].max() <= 1
+
+
+class _Telling(torch.nn.Module):
+    """A client whose images say in four pixels who made them, and of which content, style and label."""
+
+    def __init__(self, client: int) -> None:
+        super().__init__()
+        self.client, self.weight = client, torch.nn.Parameter(torch.zeros(1))
+        self.encoder = lambda x: x[:, 0, 0, 1:2]
+        self.encoder.features = 1
+        self.style = SimpleNamespace(encoder=lambda x: x[:, 0, 0, 2:3], vectoriser=lambda z: z + 10 * client)
+        self.style.encoder.features = 1
+
+    def generator(self, z_c, s, y, noise):
+        who = torch.full_like(z_c, self.client)
+        return torch.cat([who, z_c, s, y.argmax(dim=1, keepdim=True).float()], dim=1)[:, None, None]
+
+
+def test_content_comes_from_the_source_and_style_from_the_target():
+    """Line 11: G_b(z^c(x), z^s ~ N), for x of client a, with x's label; the reconstruction is all of a's."""
+    members = [_Telling(k) for k in range(5)]
+    restyling = Restyling(
+        dataclasses.replace(_gan(conditional=True), latent=1), members, torch.Generator().manual_seed(0)
+    )
+    restyling.content_map, restyling.style_maps = (lambda h: h), [lambda h, k=k: h + 100 * k for k in range(5)]
+    x_test = torch.zeros(3, 1, 1, 4)
+    x_test[:, 0, 0, 1] = torch.tensor([0.2, 0.5, 0.9])
+    found = restyling.transfers(50, x_test, torch.tensor([4, 7, 1]))
+    assert found["clients"].tolist() == [pair for a in range(5) for pair in ([a, a], [a, (a + 3) % 5])]
+    for pair, (a, b) in enumerate(found["clients"].tolist()):
+        source, again, moved = (2 * found[key][pair, :, 0, 0] - 1 for key in ("source", "reconstructed", "restyled"))
+        for images, client in ((source, a), (again, a), (moved, b)):
+            torch.testing.assert_close(images[:, 0], torch.full((50,), float(client)))
+            torch.testing.assert_close(images[:, 3], found["labels"][pair].float())
+            torch.testing.assert_close(images[:, 1], source[:, 1], msg="the content is the source's")
+        torch.testing.assert_close(again[:, 2], source[:, 2] + 100 * a + 10 * a, rtol=1e-4, atol=1e-4)
+        assert abs(moved[:, 2].mean() - 10 * b) < 0.5, "a style drawn from the target"
+        assert moved[:, 2].std() == pytest.approx(1, abs=0.35)
+        assert len(found["labels"][pair].unique()) > 5
+    tested = 2 * found["test-restyled"][:, :, 0, 0] - 1
+    for k in range(5):
+        assert tested[k, :, 0].tolist() == [k] * 3
+        torch.testing.assert_close(tested[k, :, 1], 2 * x_test[:, 0, 0, 1] - 1)
+        assert (tested[k, :, 2] - 10 * k).abs().max() < 5
+        assert tested[k, :, 3].tolist() == [4, 7, 1]
 
 
 def test_there_is_no_content_to_transfer_from_or_to_nobody():

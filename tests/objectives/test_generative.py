@@ -1,5 +1,6 @@
 """The GAN's and the β-VAE's losses against brute force."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -121,6 +122,56 @@ def test_each_step_moves_its_own_side_and_nothing_of_the_other():
     assert (d.every, d.lr_factor, g.every, g.lr_factor) == (1, 2.0, 3, 1.0)
     assert d.which is DISCRIMINATORS
     assert g.which is GENERATORS
+
+
+def test_without_the_styles_term_its_projector_stays_as_it_is():
+    made, m, _ = _setting(contrast="content")
+    d, g = made.updates()
+    sides = [{e.name for e in selected(m, u.which) if e.is_parameter} for u in (d, g)]
+    still = {name for name, _ in m.named_parameters() if name.startswith("style.projector.")}
+    assert still
+    assert sides[0] == {e.name for e in selected(m, DISCRIMINATORS) if e.is_parameter} - still
+    assert sides[1] == {e.name for e in selected(m, GENERATORS) if e.is_parameter}
+
+
+def test_generated_images_are_given_back_in_the_range_of_real_ones():
+    made, m, batch = _setting(conditional=True)
+    layers = len(batch["noise"]) // 4
+    latents = batch["z_c"][0], batch["z_s"][0], batch["y"], batch["noise"][:layers]
+    with torch.no_grad():
+        inside = m.generator(latents[0], m.style.vectoriser(latents[1]), *latents[2:])
+        torch.testing.assert_close(made.generate(m, *latents), (inside + 1) / 2)
+
+
+@pytest.mark.parametrize(("low", "high", "fits"), [(0, 1, True), (0, 1.25, True), (-0.01, 1, False), (0, 1.26, False)])
+def test_real_images_may_be_as_bright_as_a_colour_transform_leaves_them(low, high, fits):
+    made, x = objective("gan"), torch.tensor([low, high]).float().repeat(2, 3, 8, 4)
+    if fits:
+        torch.testing.assert_close(made.scaled(x), 2 * x - 1)
+    else:
+        with pytest.raises(InputError, match=r"images must be in \[0, 1\]"):
+            made.scaled(x)
+
+
+def test_the_content_discriminator_alone_is_asked_about_the_label():
+    made, m, batch = _setting(conditional=True)
+    with torch.no_grad():
+        h, other = m.encoder(batch["x"]), batch["y"].roll(1, dims=1)
+        assert not torch.allclose(m.head(h, batch["y"]), m.head(h, other))
+    plain = objective("gan").model()
+    assert {n for n, _ in m.style.head.named_parameters()} == {n for n, _ in plain.head.named_parameters()}
+
+
+def test_labels_of_a_client_that_has_only_one_are_labels():
+    made = objective("gan", conditional=True)
+    assert made.one_hot(torch.tensor([3, 3])).argmax(dim=1).tolist() == [3, 3]
+    assert made.one_hot(torch.tensor([0, 9])).argmax(dim=1).tolist() == [0, 9]
+
+
+@pytest.mark.parametrize("side", [4, 6, 12])
+def test_images_whose_side_no_doubling_reaches_are_refused(side):
+    with pytest.raises(InputError, match=rf"data\.image_size: .* from 4 pixels on, got {side}"):
+        dataclasses.replace(objective("gan"), image_size=side).generator()
 
 
 def test_the_regulariser_reaches_no_generator():

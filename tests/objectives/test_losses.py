@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from objectives.contrastive import info_nce
 from tests.digits import objective
@@ -70,6 +71,22 @@ def test_simsiam_by_hand():
 
     expected = -0.5 * cosine(p1, z2.numpy()) - 0.5 * cosine(p2, z1.numpy())
     assert loss.criterion(model, [z1, z2], {}).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_simsiams_hidden_layers_have_a_batch_norm_and_simclrs_have_none():
+    """Without it SimSiam collapses (Chen and He 2021, Sec. 4.4)."""
+    model, plain = objective("simsiam").model(), objective("simclr").model()
+    for part in (model.projector, model.predictor):
+        assert [type(layer) for layer in part] == [nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Linear]
+        assert part[1].num_features == part[0].out_features == part[3].in_features == 16
+    assert [type(layer) for layer in plain.projector] == [nn.Linear, nn.ReLU, nn.Linear]
+
+
+@pytest.mark.parametrize(("hidden", "layers"), [(0, [(10, 16)]), (7, [(7, 16), (10, 7)])])
+def test_a_head_has_the_hidden_units_that_are_asked_for(hidden, layers):
+    model = objective("classification", hidden=hidden).model()
+    assert model.encoder.features == 16
+    assert [tuple(p.shape) for p in model.head.parameters() if p.dim() == 2] == layers
 
 
 def test_simsiam_stops_the_gradient_through_targets():
