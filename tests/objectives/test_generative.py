@@ -154,7 +154,7 @@ def test_real_images_may_be_as_bright_as_a_colour_transform_leaves_them(low, hig
 
 
 def test_the_content_discriminator_alone_is_asked_about_the_label():
-    made, m, batch = _setting(conditional=True)
+    _, m, batch = _setting(conditional=True)
     with torch.no_grad():
         h, other = m.encoder(batch["x"]), batch["y"].roll(1, dims=1)
         assert not torch.allclose(m.head(h, batch["y"]), m.head(h, other))
