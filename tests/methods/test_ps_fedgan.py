@@ -144,6 +144,17 @@ def test_the_cloud_asks_for_no_label_that_a_user_lacks(share):
     check_asked_labels(share)
 
 
+def test_images_are_asked_for_evenly_over_a_users_labels():
+    """20 images of 2, 3 and 5 labels: as many of each, or one more."""
+    simulation = _simulation(dealt=_few_labels(), batch_size=8)
+    simulation.run()
+    for twin, owned in zip(simulation.cloud.twins, OWNED, strict=True):
+        images, labels = simulation.cloud._images(twin, torch.Generator().manual_seed(0))
+        assert {int(n) for n in labels.bincount() if n} <= {20 // len(owned), -(-20 // len(owned))}
+        z = torch.randn(20, 6, generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(images, (twin.generator(z, labels).detach() + 1) / 2)
+
+
 def test_a_user_of_whom_nothing_has_come_is_not_asked():
     simulation = _simulation(dealt=_few_labels(), batch_size=8, rounds=1, participation=0.34)
     seen: list[torch.Tensor] = []
