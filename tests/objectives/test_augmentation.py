@@ -42,6 +42,13 @@ def test_the_two_views_of_a_batch_differ():
     assert torch.equal(batch["x"], X)
 
 
+def test_views_are_as_large_as_the_images():
+    from tests.digits import objective
+
+    batch = objective("simclr").draw(torch.rand(4, 3, 8, 12), torch.arange(4), torch.Generator().manual_seed(0))
+    assert [tuple(view.shape) for view in batch["views"]] == [(4, 3, 8, 12)] * 2
+
+
 def test_nothing_asked_for_changes_nothing():
     plain = AugmentationSettings(crop=1.0, flip=0, jitter=0, hue=0, grey=0)
     square = _view(plain)  # a crop of the whole area still stretches it a little

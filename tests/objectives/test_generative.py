@@ -11,6 +11,7 @@ from torch.distributions import kl_divergence as torchs_kl
 
 from common.errors import InputError
 from federation.names import selected
+from networks.padpaf import noise_sides
 from objectives.gan import DISCRIMINATORS, GENERATORS, LOSSES
 from objectives.generative import barlow_twins
 from objectives.vae import kl_to_prior, posterior
@@ -143,7 +144,9 @@ def test_generated_images_are_given_back_in_the_range_of_real_ones():
         torch.testing.assert_close(made.generate(m, *latents), (inside + 1) / 2)
 
 
-@pytest.mark.parametrize(("low", "high", "fits"), [(0, 1, True), (0, 1.25, True), (-0.01, 1, False), (0, 1.26, False)])
+@pytest.mark.parametrize(
+    ("low", "high", "fits"), [(0, 1, True), (0, 0, True), (0, 1.25, True), (-0.01, 1, False), (0, 1.26, False)]
+)
 def test_real_images_may_be_as_bright_as_a_colour_transform_leaves_them(low, high, fits):
     made, x = objective("gan"), torch.tensor([low, high]).float().repeat(2, 3, 8, 4)
     if fits:
@@ -188,19 +191,24 @@ def test_kl_against_torchs():
     torch.testing.assert_close(kl_to_prior((mean, log_variance)), theirs)
 
 
-def test_the_vaes_loss_in_pieces():
-    made = objective("vae", lam=0.3, beta=0.5)
+@pytest.mark.parametrize("conditional", [False, True])
+@pytest.mark.parametrize("contrast", ["both", "content"])
+def test_the_vaes_loss_in_pieces(contrast, conditional):
+    made = objective("vae", lam=0.3, beta=0.5, contrast=contrast, conditional=conditional)
     torch.manual_seed(0)
     m = made.model().eval()
+    for parameter in m.parameters():  # labels and styles begin with maps that are nearly nothing
+        parameter.data += 0.1 * torch.randn(parameter.shape)
     batch = made.draw(torch.rand(6, 3, 8, 8), torch.arange(6), torch.Generator().manual_seed(1))
     (update,) = made.updates()
+    assert ("y" in batch) == conditional
     layers = len(batch["noise"]) // 3
     with torch.no_grad():
         codes = posterior(m, batch["x"]), posterior(m.style, batch["x"])
         z_c, z_s = (mean + (log / 2).exp() * e for (mean, log), e in zip(codes, batch["epsilon"], strict=True))
 
         def decode(c, s, n):
-            return m.generator(c, m.style.vectoriser(s), None, batch["noise"][n * layers : (n + 1) * layers])
+            return m.generator(c, m.style.vectoriser(s), batch.get("y"), batch["noise"][n * layers : (n + 1) * layers])
 
         error = (decode(z_c, z_s, 0) - batch["x"]).square().mean()
         divergence = sum(kl_to_prior(code) for code in codes)
@@ -213,10 +221,23 @@ def test_the_vaes_loss_in_pieces():
             for part, code, image in (
                 (m, codes[0], decode(z_c, batch["prior"][1], 1)),
                 (m.style, codes[1], decode(batch["prior"][0], z_s, 2)),
-            )
+            )[: 2 if contrast == "both" else 1]
         )
     expected = error + 0.5 * 8 / (3 * 8 * 8) * divergence + 0.3 * gamma
-    assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-4)
+    assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_noise_has_the_deviation_of_the_authors_code_and_a_map_for_each_layer():
+    made = objective("gan")
+    draw = torch.Generator().manual_seed(1)
+    batch = made.draw(torch.rand(200, 3, 8, 8), torch.arange(200) % 10, draw)
+    for maps in (batch["image_noise"], batch["noise"]):
+        assert [part.std().item() for part in maps] == pytest.approx([0.02] * len(maps), rel=0.05)
+        assert len({part.flatten()[0].item() for part in maps}) == len(maps), "each is drawn by itself"
+    assert [tuple(part.shape) for part in made.noise(2, draw)] == [(2, 1, s, s) for s in noise_sides(8)]
+    for latents in (batch["z_c"], batch["z_s"]):
+        assert [z.std().item() for z in latents] == pytest.approx([1, 1], abs=0.08)
+        assert [tuple(z.shape) for z in latents] == [(200, 8)] * 2
 
 
 # ---- bad input
