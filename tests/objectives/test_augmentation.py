@@ -27,6 +27,12 @@ def test_the_generator_decides():
     assert not torch.equal(_view(settings, 1), _view(settings, 2))
 
 
+def test_no_two_batches_are_changed_alike():
+    settings, draw = AugmentationSettings(jitter_probability=1.0), torch.Generator().manual_seed(0)
+    augment = Augmentation.of(settings, (16, 16))
+    assert len({augment(X[:1], draw).sum().item() for _ in range(300)}) == 300
+
+
 def test_every_sample_is_changed_on_its_own():
     same = X[:1].expand(24, -1, -1, -1)
     view = _view(AugmentationSettings(), x=same)

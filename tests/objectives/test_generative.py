@@ -231,6 +231,8 @@ def test_noise_has_the_deviation_of_the_authors_code_and_a_map_for_each_layer():
     made = objective("gan")
     draw = torch.Generator().manual_seed(1)
     batch = made.draw(torch.rand(200, 3, 8, 8), torch.arange(200) % 10, draw)
+    assert len(batch["image_noise"]) == 5, "on four fakes and the real image"
+    assert len(batch["noise"]) == 4 * len(noise_sides(8))
     for maps in (batch["image_noise"], batch["noise"]):
         assert [part.std().item() for part in maps] == pytest.approx([0.02] * len(maps), rel=0.05)
         assert len({part.flatten()[0].item() for part in maps}) == len(maps), "each is drawn by itself"

@@ -1,6 +1,7 @@
 """Losses against brute force and against other libraries."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from networks import ENCODERS
+from objectives import OBJECTIVES
 from objectives.contrastive import info_nce
 from tests.digits import objective
 
@@ -106,6 +109,16 @@ def test_classification_is_cross_entropy():
     model, x, y = loss.model().eval(), torch.rand(6, 3, 8, 8), torch.tensor([0, 1, 2, 3, 4, 9])
     log_p = model.head(model.encoder(x)).log_softmax(1)
     assert loss.loss(model, {"x": x, "y": y}).item() == pytest.approx(-log_p[range(6), y].mean().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, network in ENCODERS.items() if hasattr(network, "classifier")])
+def test_a_network_that_has_a_classifier_of_its_own_brings_its_head(name):
+    network = partial(ENCODERS[name], channels=1, image_size=28)
+    made = OBJECTIVES["classification"](encoder=network, classes=7, channels=1, image_size=28)
+    head, own = made.model().head, network().classifier(7)
+    assert type(head) is type(own)
+    assert [tuple(p.shape) for p in head.parameters()] == [tuple(p.shape) for p in own.parameters()]
+    assert [p.shape[0] for p in head.parameters()][-1] == 7
 
 
 @pytest.mark.parametrize("name", ["classification", "simclr", "simsiam"])
