@@ -30,7 +30,7 @@ def test_the_generator_decides():
 def test_no_two_batches_are_changed_alike():
     settings, draw = AugmentationSettings(jitter_probability=1.0), torch.Generator().manual_seed(0)
     augment = Augmentation.of(settings, (16, 16))
-    assert len({augment(X[:1], draw).sum().item() for _ in range(300)}) == 300
+    assert len({augment(X[:1], draw).sum().item() for _ in range(150)}) == 150
 
 
 def test_every_sample_is_changed_on_its_own():
