@@ -102,6 +102,19 @@ def test_passes_over_the_data_by_hand(tmp_path):
     assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((2 + 1) / 2)
 
 
+def test_what_was_asked_for_is_told(tmp_path):
+    run = _write_run(tmp_path / "run")  # two styles of two clients each
+    data = run.spec.data.model_copy(update={"server_share": 0.25})
+    training = run.spec.training.model_copy(update={"rounds": 7, "participation": 0.5})
+    run.write_spec(run.spec.model_copy(update={"data": data, "training": training}))
+    found = {r["metric"]: (r["value"], r["unit"]) for r in budget(RunFolder(run.path))}
+    assert found["communication_rounds"] == (7, "count")
+    assert found["client_fraction"] == (0.5, "fraction")
+    assert found["total_clients"] == (4, "count")
+    assert found["server_real_fraction"] == (0.25, "fraction")
+    assert found["epochs_per_client"] == (0, "count"), "nobody has trained"
+
+
 @pytest.mark.parametrize(
     ("asked", "metric"), [({"local_epochs": 3}, "local_epochs"), ({"local_steps": 3}, "local_steps")]
 )

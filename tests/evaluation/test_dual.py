@@ -250,6 +250,15 @@ def test_perfect_codes_are_told_from_a_decoder_that_does_it_all(judge, tmp_path)
         assert not [metric for metric, _, _ in found if metric == "attribute_change"]
 
 
+def test_the_error_of_a_reconstruction_is_the_mean_square_of_a_pixel_and_over_clients(judge, tmp_path):
+    """A fifth too bright at one of two clients, in half of the pixels."""
+    arrays = _swapped("c")
+    again = arrays["client/1/reconstructed"].copy()
+    again[:, :, 2:] += 51
+    found = _by(swaps(_run(tmp_path, samples=arrays | {"client/1/reconstructed": again})))
+    assert found["reconstruction_error", "", ""] == pytest.approx(0.2**2 / 2 / 2)
+
+
 def test_faces_have_hairstyles_instead_of_labels(judge, tmp_path):
     found = _by(swaps(_run(tmp_path, samples=_swapped("c"), dataset="celeba")))
     assert found["attribute_change", "swap=c;attribute=hair", ""] == 1
