@@ -297,6 +297,19 @@ def test_attackers_who_know_the_same_are_one_and_each_is_reported():
     ]
 
 
+def test_who_does_not_know_a_start_has_one_of_its_own_for_every_user_and_what_it_listens_as():
+    simulation = _simulation(_algorithm(attackers=_attackers("independent", "fresh", "architecture")))
+    starts = [
+        torch.cat([p.flatten() for p in generator.parameters()])
+        for generator in [
+            *(e.twin.generator for e in simulation.eavesdroppers),
+            *(m.generator for m in simulation.population.members),
+        ]
+    ]
+    assert len(starts) == 3 * 3 + 3
+    assert len({start.sum().item() for start in starts}) == len(starts)
+
+
 def test_without_dropout_there_is_no_mask_to_be_known():
     own_masks = Attacker(name="a1", masks="own")
     simulation, heard = _heard([own_masks], dropout=0.0)
