@@ -17,6 +17,7 @@ from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.training import client_data
 from federation import ClientData, Diverged, Phase, Simulation, Work, names
+from federation.channel import Message
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
 from federation.names import selected
@@ -540,6 +541,27 @@ def test_adam_on_the_server_follows_the_pseudo_gradient_and_buffers_take_the_mea
 
 
 # ---- interruption
+
+
+@pytest.mark.parametrize("weighting", ["size", "uniform"])
+def test_the_servers_rate_decays_by_round_and_sizes_are_those_of_who_was_sampled(weighting):
+    """What came up in each round, put together once more beside the simulation."""
+    heard: list[Message] = []
+    asked = ServerSettings(optimiser="adam", lr=0.01, weighting=weighting)
+    options = training(rounds=3, local_steps=1, lr_decay=0.5, participation=0.67, server=asked)
+    uneven = tuple(indices[: 40 + 30 * k] for k, indices in enumerate(data().clients))
+    everyone = dataclasses.replace(data(), clients=uneven)
+    made = FedAvg(objective=objective("classification"))
+    simulation = Simulation(made, everyone, options, 7, listeners=[heard.append])
+    parameters = {entry.name for entry in simulation.shared if entry.is_parameter}
+    server = Server({name: t.clone() for name, t in simulation.server.tensors.items()}, parameters, asked)
+    simulation.run()
+    assert len(set(map(tuple, simulation.schedule))) > 1, "not always the same two"
+    for message in heard:
+        if message.direction == "up":
+            sizes = [40 + 30 * k for k in message.clients]
+            server.aggregate(message.tensors, sizes, 0.5 ** (message.round - 1))
+    assert same(simulation.server.tensors, server.tensors)
 
 
 @pytest.mark.parametrize("algorithm", [FedAvg, Ditto, FedStyle])
