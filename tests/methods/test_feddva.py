@@ -277,6 +277,8 @@ def test_the_released_phases():
         for phase in algorithm.phases() for update in phase.updates
     ]  # fmt: skip
     assert which == [{"decoder"}, {"encoder.general"}, {"encoder.personal", "decoder"}]
+    with_head = _feddva(reading="released").phases()
+    assert [phase.updates[0].which.contains("head.weight", model) for phase in with_head] == [True, False, True]
     given, batch = _case()
     algorithm.released_decoder_loss(given, batch)
     assert torch.equal(given.asked[-1][1], batch["noise"][1])

@@ -233,6 +233,25 @@ def test_restyling_trains_its_maps_alone_and_gives_images():
         assert 0 <= found[f"restyle/{key}"].min() <= found[f"restyle/{key}"].max() <= 1
 
 
+def test_maps_are_trained_by_adam_whose_rate_falls_in_fifty_steps(monkeypatch):
+    """By 0.95 each, from 1e-3: the authors' fifty epochs; the content's map in every step, and the client's own."""
+    simulation, taken, slopes = _trained(_padpaf(), rounds=1), [], []
+
+    def counted(settings, parameters, gradients, state, factor):
+        taken.append((settings, id(state), factor))
+        slopes.append(torch.cat([slope.flatten() for slope in gradients]))
+
+    monkeypatch.setattr("methods.padpaf.step", counted)
+    restyling = Restyling(simulation.algorithm.objective, [simulation.own(k) for k in range(3)], torch.Generator())
+    restyling.run(20, torch.rand(2, 3, 8, 8), torch.arange(2), batch=2)
+    assert {settings for settings, _, _ in taken} == {OptimiserSettings(name="adam", lr=1e-3)}
+    assert [factor for _, _, factor in taken[::2]] == [0.95 ** (50 * t // 20) for t in range(20)]
+    assert [factor for _, _, factor in taken[::2]] == [factor for _, _, factor in taken[1::2]]
+    assert len({state for _, state, _ in taken[::2]}) == 1, "the content's"
+    assert len({state for _, state, _ in taken}) == 1 + 3
+    assert not any(torch.equal(content, style) for content, style in zip(slopes[::2], slopes[1::2], strict=True))
+
+
 class _Telling(torch.nn.Module):
     """A client whose images say in four pixels who made them, and of which content, style and label."""
 
