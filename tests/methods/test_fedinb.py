@@ -167,7 +167,7 @@ def test_directions_stay_orthonormal():
         torch.testing.assert_close(theta.mT @ theta, torch.eye(K).expand(*theta.shape[:-2], K, K), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("settings", [{}, {"bins": 6, "barycenter": "through"}])
+@pytest.mark.parametrize("settings", [{}, {"bins": N - 1, "barycenter": "through"}])
 def test_a_class_that_stands_still_is_left_alone(settings):
     """One that is alike in all domains has nothing to search; the other goes on as if that one moved."""
     alike = _codes()
