@@ -252,6 +252,19 @@ def test_maps_are_trained_by_adam_whose_rate_falls_in_fifty_steps(monkeypatch):
     assert not any(torch.equal(content, style) for content, style in zip(slopes[::2], slopes[1::2], strict=True))
 
 
+def test_all_that_is_random_about_restyling_comes_from_its_generator():
+    simulation = _trained(_padpaf(conditional=True), rounds=1)
+
+    def found(seed: int) -> dict[str, torch.Tensor]:
+        torch.seed()
+        members = [simulation.own(k) for k in range(3)]
+        restyling = Restyling(simulation.algorithm.objective, members, torch.Generator().manual_seed(seed))
+        return restyling.run(2, torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(2), 4)
+
+    assert same(found(1), found(1))
+    assert not same(found(1), found(2))
+
+
 class _Telling(torch.nn.Module):
     """A client whose images say in four pixels who made them, and of which content, style and label."""
 
