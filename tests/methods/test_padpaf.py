@@ -170,6 +170,18 @@ def test_fake_labels_are_uniform_or_the_clients_own_whatever_is_federated(readin
     assert "y_fake" not in unconditional
 
 
+def test_a_clients_own_fake_labels_are_drawn_by_the_generator():
+    x, y = torch.rand(64, 3, 8, 8), torch.arange(64) % 10
+
+    def drawn(seed: int) -> torch.Tensor:
+        torch.seed()
+        draw = torch.Generator().manual_seed(seed)
+        return _padpaf(conditional=True, fake_labels="own").draw(x, y, draw)["y_fake"]
+
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+
+
 def test_the_method_needs_a_generative_objective():
     with pytest.raises((InputError, ValueError), match="Generative"):
         PaDPaF(objective=OBJECTIVES["classification"](encoder=SNResNet, classes=2, channels=3, image_size=8))
@@ -315,6 +327,7 @@ def test_there_is_no_content_to_transfer_from_or_to_nobody():
     restyling = Restyling(simulation.algorithm.objective, [simulation.synchronised(0)], torch.Generator())
     with pytest.raises(InputError, match=r"client: must be in 0\.\.0, got 1"):
         restyling.transfer(0, 1, 2)
+    assert restyling.transfer(0, 0, 2)["labels"].tolist() == [-1, -1], "of a model without labels"
 
 
 def test_the_vae_is_federated_by_the_same_predicate():
