@@ -308,8 +308,8 @@ def test_the_released_regulariser():
 
 
 def test_the_released_losses_in_parts():
-    """Of the decoder: decoding alone. Of the general encoder: alpha of its divergence more. Both decode a draw of z, and
-    a c that is none; the personal encoder is given that draw, and only its own posterior feels the loss through it."""
+    """Of the decoder: decoding alone. Of the general encoder: alpha of its divergence more. Both decode a draw of z and
+    a c that is none. The personal encoder is given that draw, and only its own posterior feels the loss through it."""
     model, batch = _case()
     z = model.given["z"]
     for part in z:
