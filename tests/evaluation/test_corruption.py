@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.ndimage import convolve1d
 
-from evaluation.corruption import augmented, blurred, corrupted, noisy
+from evaluation.corruption import augmented, blurred, corrupted, noisy, shifted
 
 
 def _draw(seed: int = 0) -> torch.Generator:
@@ -35,6 +35,26 @@ def test_blur_is_a_gaussian_of_five_pixels_to_either_axis():
             by_hand = convolve1d(by_hand, kernel, axis=axis, mode="mirror")
         np.testing.assert_allclose(found.numpy(), by_hand, atol=1e-5)
     assert torch.equal(corrupted(x, "blur", 1.0, _draw()), blurred(x, torch.ones(3)))
+
+
+def test_what_a_shift_brings_in_repeats_the_border():
+    x = _images(4)
+    found = shifted(x, torch.tensor([2, -1, 0, 0]), torch.tensor([0, 0, 1, -2]))
+    for n, (down, right) in enumerate(((2, 0), (-1, 0), (0, 1), (0, -2))):
+        padded = np.pad(x[n].numpy(), ((0, 0), (2, 2), (2, 2)), mode="edge")
+        np.testing.assert_array_equal(found[n].numpy(), padded[:, 2 - down : 14 - down, 2 - right : 14 - right])
+
+
+@pytest.mark.parametrize("how", ["noise", "shift", "augmented"])
+def test_all_that_is_random_comes_from_the_draw(how):
+    x = _images(60)
+
+    def found(seed: int) -> torch.Tensor:
+        torch.seed()
+        return augmented(x, _draw(seed)) if how == "augmented" else corrupted(x, how, 1, _draw(seed))
+
+    assert torch.equal(found(1), found(1))
+    assert not torch.equal(found(1), found(2))
 
 
 def test_brightness_is_added_to_all_pixels():

@@ -44,3 +44,19 @@ def test_the_best_round_need_not_be_the_last(tmp_path):
     assert (found["rounds=best"], found["rounds=all"], found["rounds=half"]) == pytest.approx((0.5, 0.4, 0.2))
     assert "rounds=quarter" not in found, "nothing was scored by then"
     assert all(r["value"] == pytest.approx(0.1) for r in rows if r["metric"] == "accuracy_std_over_clients")
+
+
+def test_each_number_has_the_unit_and_the_kind_of_what_it_counts(tmp_path):
+    run = _run(tmp_path / "run")
+    scores = run.table("scores.csv")
+    losses = [row | {"score": score} for row in scores for score in ("reconstruction_error", "kl_c")]
+    run.write_table("scores.csv", scores + losses, list(scores[0]))
+    rows = list(curves(RunFolder(run.path), targets={run.spec.data.dataset: 0.5}))
+    assert {(r["metric"], r["unit"], r["kind"]) for r in rows} == {
+        ("accuracy", "fraction", "result"),
+        ("accuracy_std_over_clients", "fraction", "result"),
+        ("reconstruction_error", "score", "result"),
+        ("kl_c", "nats", "result"),
+        ("rounds_to_target", "rounds", "result"),
+        ("bytes_to_target", "count", "cost"),
+    }
