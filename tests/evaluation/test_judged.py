@@ -126,18 +126,26 @@ def test_restyled_images_keep_their_label_take_the_targets_style_and_come_back(r
     assert (found["label_agreement", "ceiling"], found["client_accuracy", "ceiling"]) == (0.7, 0.8)
 
 
-def test_a_reconstruction_is_compared_with_its_own_image_and_in_the_control_with_another(run):
+def test_controls_compare_with_another_image_and_another_target(run):
+    """What came back is the image itself, and what was moved is all of the target's: floors are of two even draws."""
     rng = np.random.default_rng(0)
-    source = rng.integers(0, 256, (1, 40, 3, 8, 8), dtype=np.uint8)
-    arrays = {"source": np.repeat(source, 2, axis=0), "reconstructed": np.repeat(source, 2, axis=0)}
-    arrays |= {"restyled": arrays["source"], "clients": np.array([[0, 0], [0, 1]]), "labels": np.zeros((2, 40), int)}
+    source = np.repeat(rng.integers(0, 256, (1, 200, 3, 8, 8), dtype=np.uint8), 3, axis=0)
+    restyled = np.stack([_images([0] * 200, client) for client in (0, 1, 0)])
+    arrays = {"source": source, "reconstructed": source, "restyled": restyled, "labels": np.zeros((3, 200), int)}
+    arrays |= {"clients": np.array([[0, 0], [0, 1], [1, 0]])}
     arrays |= {"test": _images([0]), "test-labels": np.array([0]), "test-restyled": np.stack([_images([0])] * 2)}
     run.write_arrays("samples.npz", {f"restyle/{key}": array for key, array in arrays.items()})
-    found = {
-        r.get("control", ""): r["value"] for r in judged.restyling(RunFolder(run.path)) if r["metric"] == "pixel_error"
+    records = list(judged.restyling(RunFolder(run.path)))
+    assert {(r["metric"], r.get("setting", "")) for r in records} == {
+        (metric, setting)
+        for metric in ("label_agreement", "client_accuracy", "pixel_error")
+        for setting in ("", "images=test")
+        if (metric, setting) != ("pixel_error", "images=test")
     }
-    assert found[""] == 0
-    assert found["shuffled-labels"] == pytest.approx(1 / 3, abs=0.02), "of two even draws from [0, 1]"
+    found = {(r["metric"], r.get("control", "")): r["value"] for r in records if not r.get("setting")}
+    assert (found["pixel_error", ""], found["client_accuracy", ""]) == (0, 1)
+    assert found["pixel_error", "shuffled-labels"] == pytest.approx(1 / 3, abs=0.02), "of two even draws from [0, 1]"
+    assert found["client_accuracy", "shuffled-labels"] == pytest.approx(1 / 2, abs=0.1), "of two clients"
 
 
 def test_new_clients_are_measured_after_each_snapshot_and_by_style(run):
