@@ -96,7 +96,7 @@ def test_a_judge_is_trained_on_shifts_blur_and_noise_and_on_images_as_they_are()
     quiet = found[~kept][noise < 0.02][:, 0].flatten(1)
     sharp = quiet.amax(dim=1) > 0.9
     expected = 0.5 + 0.5 * (_peak(np.linspace(0.1, 1.2, 1000)) > 0.9).mean()
-    assert sharp.float().mean().item() == pytest.approx(expected, abs=0.08)
-    assert quiet.amax(dim=1).min().item() == pytest.approx(_peak(np.array([1.2]))[0], abs=0.04)
+    assert sharp.float().mean().item() == pytest.approx(expected, abs=0.06)
+    assert quiet.amax(dim=1).min().item() == pytest.approx(_peak(np.array([1.2]))[0], abs=0.025)
     moves = {divmod(int(place), 13) for place in quiet[sharp].argmax(dim=1)}
     assert moves == {(row, column) for row in range(4, 9) for column in range(4, 9)}

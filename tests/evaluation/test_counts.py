@@ -149,7 +149,7 @@ def test_what_a_user_of_a_gan_sends_at_once_by_hand(method, parameters, tmp_path
     columns = ["round", "client", "direction", "name", "bytes"]
     each = {"discriminator.weight": 40, "discriminator.bias": 8, "z": 80, "labels": 32}
     sent = [
-        (r, k, way, f"published.{name}", n * size * (1 if way == "up" else 7))
+        (r, k, way, f"published.{name}", n * size * r**2 * (1 if way == "up" else 7))
         for r in (1, 2)
         for k, n in ((0, 3), (1, 2))
         for way in ("up", "down")
