@@ -194,6 +194,9 @@ def test_each_record_is_the_distance_of_what_its_columns_name(tmp_path):
     )
     run.write_provenance({"status": "ok"})
     records = list(frechet.fid(run, extractors=["domain-classifier"], images=30))
+    assert records == list(frechet.fid(run, extractors=["domain-classifier"], images=30)), (
+        "noise, too, is always the same"
+    )
     found = {(r["setting"], r["control"], r["client"]): r for r in records}
     judge = load(run.judge)
 

@@ -133,7 +133,9 @@ def test_controls_compare_with_another_image_and_another_target(run):
     restyled = np.stack([_images([0] * 200, client) for client in (0, 1, 1, 0)])
     arrays = {"source": source, "reconstructed": source, "restyled": restyled, "labels": np.zeros((4, 200), int)}
     arrays |= {"clients": np.array([[0, 0], [0, 1], [0, 1], [1, 0]])}
-    arrays |= {"test": _images([0]), "test-labels": np.array([0]), "test-restyled": np.stack([_images([0])] * 2)}
+    labels = [1, 2, 3] * 100
+    arrays |= {"test": _images(labels), "test-labels": np.array(labels)}
+    arrays |= {"test-restyled": np.stack([_images(labels)] * 2)}
     run.write_arrays("samples.npz", {f"restyle/{key}": array for key, array in arrays.items()})
     records = list(judged.restyling(RunFolder(run.path)))
     assert {(r["metric"], r.get("setting", "")) for r in records} == {
@@ -148,6 +150,11 @@ def test_controls_compare_with_another_image_and_another_target(run):
     assert found["client_accuracy", "shuffled-labels"] == pytest.approx(5 / 9, abs=0.04), (
         "two of three are of one client"
     )
+    tested = {
+        r.get("control", ""): r["value"] for r in records if r.get("setting") and r["metric"] == "label_agreement"
+    }
+    assert tested[""] == 1
+    assert tested["shuffled-labels"] == pytest.approx(1 / 3, abs=0.1), "of three labels"
 
 
 def test_new_clients_are_measured_after_each_snapshot_and_by_style(run):
