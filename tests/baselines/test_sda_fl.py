@@ -120,6 +120,7 @@ def test_the_gan_is_trained_with_an_optimiser_of_its_own():
 
     simulation.local.batches_of = remembered
     simulation.local.train(0, [0], algorithm.prologue(), "prologue")
+    assert algorithm.prologue()[0].epochs == 0.2, "passes of its own, too"
     assert len(batches) > 1
     optimisers = {
         part: torch.optim.Adam(getattr(model, part).parameters(), **adam) for part in ("discriminator", "generator")

@@ -146,6 +146,20 @@ def test_it_trains(name, objective):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
+def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
+    made, x, y = _built(name, _fitting(name)), torch.rand(8, 3, 8, 8), torch.arange(8)
+
+    def drawn(seed: int) -> list[torch.Tensor]:
+        torch.seed()
+        batch = made.draw(x, y, torch.Generator().manual_seed(seed))
+        return [t for value in batch.values() for t in (value if isinstance(value, tuple) else (value,))]
+
+    first, again = drawn(1), drawn(1)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert all(len(t) == 8 for t in first), "the first axis of whatever is in a batch is the sample"
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_threads_give_the_weights_of_the_loop(name):
     threaded = _simulation(name, workers=3)
     threaded.run()

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from common.run_folder import RunFolder
-from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe
+from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe, shuffled, told_apart
 from tests.evaluation.test_frechet import SPEC
 
 CLASSES, CLIENTS, N = 4, 3, 240
@@ -107,3 +108,44 @@ def test_identities_are_probed_on_celeba_alone(tmp_path):
     assert top == sorted(top)
     assert next(r["value"] for r in records if r["metric"] == "identities") == 10177
     assert not list(label_probe(_run(tmp_path, arrays, "celeba"))), "its labels are identities"
+
+
+def test_the_number_is_made_of_accuracies_between_chance_and_one():
+    """Four labels of which one is half of all, and two clients: chance is 1/2 of either."""
+    targets = {"label": torch.tensor([0, 0, 0, 1, 2, 3]), "client": torch.tensor([0, 1, 0, 1, 0, 1])}
+    scored = {("content", "label"): 0.9, ("style", "label"): 0.6, ("content", "client"): 0.5, ("style", "client"): 0.8}
+    rows = list(told_apart(scored, targets))
+    said = {r["setting"]: r["value"] for r in rows if r["metric"] == "information"}
+    assert said == pytest.approx(
+        {
+            "features=content;target=label": 0.8,
+            "features=style;target=label": 0.2,
+            "features=content;target=client": 0.0,
+            "features=style;target=client": 0.6,
+        }
+    )
+    (number,) = [r["value"] for r in rows if r["metric"] == "disentanglement"]
+    assert number == pytest.approx((0.8 - 0.2 + 0.6 - 0.0) / 2)
+
+
+def test_shuffled_targets_are_the_same_in_another_order_and_always_the_same_one():
+    pair = torch.arange(50), torch.arange(30)
+    found, again, other = shuffled(pair, 1), shuffled(pair, 1), shuffled(pair, 2)
+    for part in (0, 1):
+        assert torch.equal(found[part].sort().values, pair[part])
+        assert torch.equal(found[part], again[part])
+        assert not torch.equal(found[part], pair[part])
+        assert not torch.equal(found[part], other[part])
+
+
+def test_identities_are_read_from_the_first_clients_style_and_from_an_untrained_encoder_as_a_floor(tmp_path):
+    arrays = _codes("label", "label")
+    nothing = np.random.default_rng(1).normal(size=arrays["plain/train/content"].shape).astype(np.float32)
+    arrays["plain/train/style"] = np.stack([arrays["plain/train/style"][:, 0], nothing, nothing], axis=1)
+    run = _run(tmp_path, arrays, "celeba")
+    run.write_provenance({"status": "ok", "sources": {"a": {"name": "x", "sha256": "0", "images": 7, "classes": 9}}})
+    records = [r for r in identity_probe(run, epochs=20) if r["metric"] == "accuracy"]
+    found = {(r["setting"], r.get("control", "")): r["value"] for r in records}
+    top = {features: f"probe=linear;features={features};target=identity;top_k=1" for features in ("content", "style")}
+    assert found[top["style"], ""] > 0.9
+    assert found[top["content"], "untrained"] < 0.6

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from sklearn.metrics import silhouette_score
 
 from common.run_folder import RunFolder
 from evaluation.clusters import style_clusters
-from evaluation.costs import budget, communication
+from evaluation.costs import budget, communication, transmission
 from evaluation.data import class_entropy, sources
 from evaluation.extracts import style_map
 from tests.evaluation.test_probe import _write_run
@@ -101,6 +102,19 @@ def test_passes_over_the_data_by_hand(tmp_path):
     assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((2 + 1) / 2)
 
 
+def test_what_was_asked_for_is_told(tmp_path):
+    run = _write_run(tmp_path / "run")  # two styles of two clients each
+    data = run.spec.data.model_copy(update={"server_share": 0.25})
+    training = run.spec.training.model_copy(update={"rounds": 7, "participation": 0.5})
+    run.write_spec(run.spec.model_copy(update={"data": data, "training": training}))
+    found = {r["metric"]: (r["value"], r["unit"]) for r in budget(RunFolder(run.path))}
+    assert found["communication_rounds"] == (7, "count")
+    assert found["client_fraction"] == (0.5, "fraction")
+    assert found["total_clients"] == (4, "count")
+    assert found["server_real_fraction"] == (0.25, "fraction")
+    assert found["epochs_per_client"] == (0, "count"), "nobody has trained"
+
+
 @pytest.mark.parametrize(
     ("asked", "metric"), [({"local_epochs": 3}, "local_epochs"), ({"local_steps": 3}, "local_steps")]
 )
@@ -117,3 +131,37 @@ def test_sources_are_those_of_the_provenance(tmp_path):
     run = _write_run(tmp_path / "run")
     run.write_provenance({"status": "ok", "sources": {"ink": {"name": "x", "sha256": "0", "images": 7, "classes": 3}}})
     assert _values(sources(RunFolder(run.path)), "style", "metric") == {("ink", "images"): 7, ("ink", "classes"): 3}
+
+
+@pytest.mark.parametrize(("method", "parameters"), [("ps-fedgan", 12), ("full-gan", 12 + 7)])
+def test_what_a_user_of_a_gan_sends_at_once_by_hand(method, parameters, tmp_path):
+    """D has 10 + 2 numbers; with each step go four labels of 64 bits, and z of five numbers each. Users take three
+    steps and two in the first round; later rounds, what comes down and the steps on D do not count."""
+    run = _write_run(tmp_path / "run")
+    run.write_spec(run.spec.model_copy(update={"algorithm": {"name": method}}))
+    sizes = {"discriminator.weight": (5, 2), "discriminator.bias": (2,), "generator.weight": (7,), "other": (99,)}
+    save_file(
+        {f"clients/{name}": np.zeros((2, *s), np.float32) for name, s in sizes.items()}, run.path / "model.safetensors"
+    )
+    columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
+    steps = [(r, k, "round", 0, u, n * r, 0.5) for r in (1, 2) for k, n in ((0, 3), (1, 2)) for u in (0, 1)]
+    run.write_table("history.csv", [dict(zip(columns, row, strict=True)) for row in steps], columns)
+    columns = ["round", "client", "direction", "name", "bytes"]
+    each = {"discriminator.weight": 40, "discriminator.bias": 8, "z": 80, "labels": 32}
+    sent = [
+        (r, k, way, f"published.{name}", n * size * r**2 * (1 if way == "up" else 7))
+        for r in (1, 2)
+        for k, n in ((0, 3), (1, 2))
+        for way in ("up", "down")
+        for name, size in each.items()
+    ]
+    run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
+    found = _values(transmission(RunFolder(run.path)), "metric")
+    assert found == {("parameters",): parameters, ("bytes_per_step",): 160, ("numbers_per_step",): 12 + 20 + 4}
+
+
+def test_no_other_method_is_said_to_send_a_gan(tmp_path):
+    run = _write_run(tmp_path / "run")
+    for name in ("fedavg", "ps-fedgan"):  # which has left no model
+        run.write_spec(run.spec.model_copy(update={"algorithm": {"name": name}}))
+        assert not list(transmission(RunFolder(run.path)))

@@ -158,6 +158,25 @@ def test_wrong_divergences_are_caught(right, wrong, tmp_path):
         check_divergences(divergences, tmp_path)
 
 
+def test_divergences_of_a_mixture_of_two_that_are_far_apart(tmp_path):
+    """Half of a client's posteriors are at -7 and half at 7, in two dimensions: log 2 nats from their mixture. Eq. 26
+    takes the mean over all pairs, half of which are 14 apart: 14^2 / 2 nats for each dimension."""
+    arrays = _constant([0.0, 0.0, 0.0], 0.0)
+    for part in ("train", "test"):
+        owner = arrays[f"codes/{part}/client"]
+        for k in range(CLIENTS):
+            rows = np.flatnonzero(owner == k)
+            arrays[f"codes/{part}/c"][rows] = 7.0 * (-1.0) ** np.arange(len(rows))[:, None]
+    found = _by(divergences(_run(tmp_path, arrays), members=60, draws=20))
+    sampled, bound = (found[f"kl_posterior_to_client_mixture_{way}", "", ""] for way in ("mc", "eq26"))
+    assert sampled == pytest.approx(math.log(2), abs=1e-4)
+    assert bound == pytest.approx(14**2 / 2, rel=1e-5)
+    assert found["kl_c", "", ""] == pytest.approx(7**2, rel=1e-5)
+    assert found["kl_client_mixture_to_prior", "", ""] == pytest.approx(7**2 - math.log(2), rel=0.01)
+    assert found["kl_z", "", ""] > 0
+    assert found["constraint_met", "", ""] == 1, "49 nats less log 2 are more than 2 * 8"
+
+
 def test_divergences_are_of_either_kind_of_encoder(tmp_path):
     arrays = _with_own(_constant([0.0, 3.0, -1.0], math.log(0.5)), _constant([5.0, 5.0, 5.0], 0.0))
     found = {
@@ -229,6 +248,15 @@ def test_perfect_codes_are_told_from_a_decoder_that_does_it_all(judge, tmp_path)
         assert found["label_agreement", "", "reconstruction"] == found["mark_agreement", "", "reconstruction"] == 1
         assert found["reconstruction_error", "", ""] == 0
         assert not [metric for metric, _, _ in found if metric == "attribute_change"]
+
+
+def test_the_error_of_a_reconstruction_is_the_mean_square_of_a_pixel_and_over_clients(judge, tmp_path):
+    """A fifth too bright at one of two clients, in half of the pixels."""
+    arrays = _swapped("c")
+    again = arrays["client/1/reconstructed"].copy()
+    again[:, :, 2:] += 51
+    found = _by(swaps(_run(tmp_path, samples=arrays | {"client/1/reconstructed": again})))
+    assert found["reconstruction_error", "", ""] == pytest.approx(0.2**2 / 2 / 2)
 
 
 def test_faces_have_hairstyles_instead_of_labels(judge, tmp_path):

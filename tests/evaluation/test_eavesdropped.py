@@ -102,6 +102,20 @@ def test_nmse_by_hand():
     assert nmse(reference, reference) == 0
 
 
+def test_distances_from_the_cloud_by_hand(judge, tmp_path):
+    """Pixels of 0.2 where the cloud's are 0.4, in [-1, 1] of -0.6 and -0.2; one of them is black. The second image of
+    each is not looked at."""
+    cloud, theirs = (np.full((2, 1, 16, 16), level, np.uint8) for level in (102, 51))
+    theirs[0, 0, 3, 4], theirs[1] = 0, 255
+    made = {"made/0/labels": np.zeros(2, int), "made/0/cloud": cloud, "made/0/user": cloud, "made/0/fresh": theirs}
+    rows = attacks(_run(tmp_path, made | {"made/0/fresh/ulps": np.array(-1)}), pairs=1)
+    found = {r["metric"]: r["value"] for r in rows if r["role"] == "attacker-fresh" and r.get("client")}
+    assert found["nmse_0_1"] == pytest.approx((255 * 0.2**2 + 0.4**2) / (256 * 0.4**2))
+    assert found["nmse"] == pytest.approx((255 * 0.4**2 + 0.8**2) / (256 * 0.2**2))
+    assert found["generator_max_abs_diff"] == pytest.approx(0.8)
+    assert (found["ulps"], found["bit_equal"]) == (-1, 0), "another network is not the same start"
+
+
 def test_a_run_without_eavesdroppers_is_not_measured(tmp_path):
     assert list(attacks(_run(tmp_path, {}))) == []
 

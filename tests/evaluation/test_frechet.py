@@ -176,6 +176,73 @@ def test_the_controls_stand_in_their_order(tmp_path):
     assert names == {f"fid:domain-classifier-{load(run.judge).sha256[:8]}:60-floor:60-train"}
 
 
+def _shades(level: float, rng, n: int = 40) -> np.ndarray:
+    return rng.normal(level, 12, (n, 3, 8, 8)).clip(0, 240).astype(np.uint8)
+
+
+def test_each_record_is_the_distance_of_what_its_columns_name(tmp_path):
+    """Of at most 30 images on each side; the mean over clients beside them."""
+    rng, arrays = np.random.default_rng(3), {}
+    kinds = ("real", "held-out", "generated", "generated/bn=eval", "generated/generator=global")
+    for k in range(3):
+        arrays |= {f"client/{k}/{kind}": _shades(60 + 40 * k + 10 * n, rng) for n, kind in enumerate(kinds)}
+        arrays[f"client/{k}/style"] = np.array("abc"[k])
+    run = RunFolder(tmp_path, _judge(tmp_path))
+    run.write_arrays("samples.npz", arrays)
+    (tmp_path / "spec.yaml").write_text(
+        SPEC.replace("{a: digits-plain}, clients_per_style: 3", "{a: digits-plain, b: digits-plain, c: digits-plain}")
+    )
+    run.write_provenance({"status": "ok"})
+    records = list(frechet.fid(run, extractors=["domain-classifier"], images=30))
+    assert records == list(frechet.fid(run, extractors=["domain-classifier"], images=30)), (
+        "noise, too, is always the same"
+    )
+    found = {(r["setting"], r["control"], r["client"]): r for r in records}
+    judge = load(run.judge)
+
+    def distance(images: np.ndarray, k: int) -> float:
+        sets = images[:30], arrays[f"client/{k}/real"][:30]
+        return frechet_distance(*(gaussian(judge(part)[0], "a set") for part in sets))
+
+    shown = {
+        ("", ""): lambda k: arrays[f"client/{k}/generated"],
+        ("bn=eval", ""): lambda k: arrays[f"client/{k}/generated/bn=eval"],
+        ("generator=global", ""): lambda k: arrays[f"client/{k}/generated/generator=global"],
+        ("", "floor"): lambda k: arrays[f"client/{k}/held-out"],
+        ("", "brighter"): lambda k: arrays[f"client/{k}/held-out"] + np.uint8(13),
+        ("", "copy"): lambda k: arrays[f"client/{k}/real"],
+        ("", "other-client"): lambda k: arrays[f"client/{(k + 1) % 3}/real"],
+    }
+    for (setting, control), images in shown.items():
+        expected = [distance(images(k), k) for k in range(3)]
+        for k in range(3):
+            record = found[setting, control, f"client-{k + 1}"]
+            assert record["value"] == pytest.approx(expected[k], abs=1e-6)
+            assert record["style"] == "abc"[k]
+        mean = found[setting, control, "all"]
+        assert mean["value"] == pytest.approx(np.mean(expected), abs=1e-6)
+        what = f"fid:domain-classifier-{judge.sha256[:8]}:30-{control or 'generated'}:30-train"
+        assert (mean["metric"], mean["aggregate"], mean["style"]) == (what, "mean", "all")
+
+
+def test_new_clients_are_measured_after_each_snapshot_and_at_the_end(tmp_path):
+    rng = np.random.default_rng(0)
+    run, real = RunFolder(tmp_path, _judge(tmp_path)), _shades(60, rng)
+    levels = {1: 220, 4: 140, 6: 70}
+    for round, level in levels.items():
+        arrays = {"real": real, "generated": _shades(level, rng), "held-out": real, "style": np.array("a")}
+        name = "samples.npz" if round == 6 else f"after-{round}.npz"
+        run.write_arrays(name, {f"client/0/{key}": array for key, array in arrays.items()})
+    spec = SPEC.replace("{rounds: 1}", "{rounds: 6}") + "snapshots: [1, 4]\nstart: padpaf/c/padpaf/old/1\n"
+    (tmp_path / "spec.yaml").write_text(spec)
+    run.write_provenance({"status": "ok"})
+    records = [r for r in frechet.fid(run, extractors=["domain-classifier"]) if r["client"] == "all"]
+    assert {r["control"] for r in records} == {""}
+    found = {r["setting"]: r["value"] for r in records}
+    assert list(found) == [f"phase=new-clients;rounds={n}" for n in levels]
+    assert sorted(found.values(), reverse=True) == list(found.values())
+
+
 def test_a_long_run_is_measured_after_the_round_that_the_table_is_of(tmp_path):
     rng = np.random.default_rng(0)
 

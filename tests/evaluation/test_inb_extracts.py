@@ -57,6 +57,20 @@ def test_translations_are_shown_by_class():
     assert (found["fedinb/j=200/translated/0/60"] == found["fedinb/j=200/real/0"] + 100).all()
 
 
+def test_grids_styles_and_the_first_real_images_are_shown_at_the_end_and_after_snapshots():
+    arrays = {
+        "grid/0": np.zeros(3), "restyle/source": np.ones(2), "client/0/style": np.array("a"),
+        "client/0/real": np.arange(50), "client/0/generated": np.zeros(9), "membership/0/members": np.zeros(1),
+    }  # fmt: skip
+    spec = SimpleNamespace(labels={"method": "padpaf"})
+    after = {4: {"grid/0": np.full(3, 4), "client/0/real": np.arange(9)}}
+    found = samples(SimpleNamespace(spec=spec, samples=arrays, snapshots=[4], after=after.get))
+    at_the_end = {f"padpaf/default/{key}" for key in ("grid/0", "restyle/source", "client/0/style", "client/0/real")}
+    assert set(found) == at_the_end | {f"padpaf/default/after-4/{key}" for key in after[4]}
+    assert found["padpaf/default/client/0/real"].tolist() == list(range(20))
+    assert found["padpaf/default/after-4/grid/0"].tolist() == [4, 4, 4]
+
+
 def test_every_class_has_as_many_rows():
     found = samples(_translating([0, 0, 0, 1]))
     assert found["fedinb/j=200/real/0"][..., 0, 0, 0].tolist() == [[0, 3]]

@@ -1,8 +1,11 @@
 """The judge: a measure that must not fail on what generators make before they are good."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
@@ -84,6 +87,66 @@ def test_it_is_the_same_again(tmp_path):
     first, again = (train_judge(_spec(), short, "", tmp_path / name) for name in "ab")
     assert first == again
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+class _Reader(torch.nn.Module):
+    """Reads the label off the first pixel, in tenths, and the client off the second; sure of it by odds of e^2."""
+
+    def forward(self, x):
+        label, client = (x[:, 0, 0, 0] * 10).long().clamp(max=9), (x[:, 0, 0, 1] > 0.5).long()
+        return x.flatten(1), 2.0 * torch.eye(10)[label], 2.0 * torch.eye(2)[client]
+
+
+def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
+    """Three of four labels right and one of four clients; a second view agrees in two. Without one there is
+    no such number."""
+    draw = torch.Generator().manual_seed(0)
+    x, again = torch.zeros(4, 1, 40, 40), torch.zeros(4, 1, 40, 40)
+    x[:, 0, 0, 0], x[:, 0, 0, 1] = torch.tensor([0.05, 0.15, 0.25, 0.95]), 0.9
+    again[:, 0, 0, 0] = torch.tensor([0.05, 0.15, 0.55, 0.75])
+    seen = x, torch.tensor([0, 1, 2, 3]), torch.tensor([1, 0, 0, 0])
+    quality = module.examined(_Reader(), seen, again, draw)
+    sure = np.exp(2) / (np.exp(2) + 9)
+    assert _said(quality)[""] == 0.75
+    assert _said(quality, target="client")[""] == 0.25
+    assert _said(quality, "confidence")[""] == pytest.approx(sure, rel=1e-5)
+    (agreement,) = [row["value"] for row in quality if row["metric"] == "label_agreement"]
+    assert agreement == 0.5
+    assert set(_said(quality)) == {"", *(f";images={how}-{s:g}" for how, s in CORRUPTIONS)}
+    assert not [row for row in module.examined(_Reader(), seen, None, draw) if row["metric"] == "label_agreement"]
+
+
+def test_of_noise_it_says_how_often_it_gives_each_label():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.zeros(3000, 1, 4, 4)
+    quality = module.examined(_Reader(), (x, torch.zeros(3000).long(), torch.zeros(3000).long()), None, draw)
+    shares = {row["setting"]: row["value"] for row in quality if row["metric"] == "label_share"}
+    assert list(shares) == [f"judge;label={c};images=only-noise" for c in range(10)]
+    assert list(shares.values()) == pytest.approx([0.1] * 10, abs=0.02), "every brightness is as likely"
+    assert _said(quality, "one_label")[";images=only-noise"] == max(shares.values())
+
+
+def test_it_is_trained_on_both_questions_by_adam_whose_rate_falls_linearly(monkeypatch):
+    """Against Adam by hand, with images as they are; no two passes have the same rate."""
+    monkeypatch.setattr(module, "augmented", lambda x, draw: x)
+    torch.manual_seed(0)
+    ours = module.JudgeNetwork(channels=1, size=8, width=2, features=4, classes=3, clients=2)
+    theirs = copy.deepcopy(ours).train()
+    passes = [[(torch.rand(6, 1, 8, 8), torch.arange(6) % 3, torch.arange(6) % 2) for _ in range(2)] for _ in range(4)]
+    module.fit(ours, passes, torch.Generator(), lr=0.02)
+    parameters = list(theirs.parameters())
+    first, second = [[torch.zeros_like(p) for p in parameters] for _ in range(2)]
+    for n, (x, label, client) in enumerate((batch for batches in passes for batch in batches), start=1):
+        _, says_label, says_client = theirs(x)
+        loss = F.cross_entropy(says_label, label) + F.cross_entropy(says_client, client)
+        for p, m, v, g in zip(parameters, first, second, torch.autograd.grad(loss, parameters), strict=True):
+            m.mul_(0.9).add_(0.1 * g)
+            v.mul_(0.999).add_(0.001 * g**2)
+            p.data -= (0.02, 0.015, 0.01, 0.005)[(n - 1) // 2] * m / (1 - 0.9**n) / ((v / (1 - 0.999**n)).sqrt() + 1e-8)
+    assert not ours.training
+    x = torch.rand(20, 1, 8, 8)
+    for a, b in zip(ours.train()(x), theirs(x), strict=True):  # a bias before a batch norm has no gradient, and no say
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
 def test_its_quality_is_recorded_beside_what_it_judges(judged, tmp_path):

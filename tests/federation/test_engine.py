@@ -16,7 +16,8 @@ from common.errors import InputError
 from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.training import client_data
-from federation import Diverged, Phase, Simulation, Work, names
+from federation import ClientData, Diverged, Phase, Simulation, Work, names
+from federation.channel import Message
 from federation.checkpoint import resume, save
 from federation.data import batches, split_batch, steps_of
 from federation.names import selected
@@ -134,6 +135,45 @@ def test_every_batch_says_which_styles_its_images_show(pooled):
     assert all("style" not in batch for batch in seen(dataclasses.replace(numbered, styles=None)))
 
 
+def test_clients_with_turns_work_on_the_rounds_turn_alone_and_are_checked_for_it():
+    """Client 0 has turns of 8 and of 12 images, client 1 one of 8; an image is its own number, and so is its constant.
+
+    Four rounds of one of the two clients: batches of four, each image of the turn once.
+    """
+    numbers = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    turns = ((numbers[:8], numbers[8:20]), (numbers[20:28],))
+    images = (torch.arange(40) / 64)[:, None, None, None].expand(-1, 3, 8, 8).contiguous()
+    turned = ClientData(images, torch.arange(40) % 10, (numbers[:20].flip(0), numbers[20:28].flip(0)), turns=turns)
+    checked: list[list[list[int]]] = []
+
+    class Watched(FedAvg):
+        def check(self, training, rounds):
+            checked.extend([labels.tolist() for labels in one] for one in rounds)
+
+        def constants(self, model, x, y):
+            return {"number": x[:, 0, 0, 0] * 64}
+
+    settings = training(rounds=4, batch_size=4, participation=0.5)
+    simulation = Simulation(Watched(objective=objective("classification")), turned, settings, 3)
+    assert sorted({chosen for (chosen,) in simulation.schedule}) == [0, 1], "both take part"
+    seen: list[tuple[int, torch.Tensor]] = []
+    draw_batches = simulation.local.batches_of
+
+    def watched(phase, client, *others):
+        for batch in draw_batches(phase, client, *others):
+            assert torch.equal(batch["x"][:, 0, 0, 0] * 64, batch["number"])
+            assert torch.equal(batch["y"], batch["number"].long() % 10)
+            seen.append((simulation.round + 1, batch["number"].long()))
+            yield batch
+
+    simulation.local.batches_of = watched
+    simulation.run()
+    for round, (client,) in enumerate(simulation.schedule, 1):
+        turn = turns[client][(round - 1) % len(turns[client])]
+        assert torch.equal(torch.cat([rows for n, rows in seen if n == round]).sort().values, turn.sort().values)
+        assert checked[round - 1] == [(turn % 10).tolist()]
+
+
 # ---- rates
 
 
@@ -153,6 +193,31 @@ def test_what_a_client_has_done_is_told_with_the_rates_of_its_steps():
     for work, decay in zip((told[0], told[-1]), (1, 0.5), strict=True):
         assert work.rates["encoder.layers.0.weight"] == pytest.approx(4 * 0.3 * decay)
         assert work.rates["head.weight"] == pytest.approx(2 * 2 * 0.05 * decay)
+
+
+def test_what_a_client_has_done_is_told_with_the_share_of_clients_that_take_part():
+    """Two of three in each round; everybody before the first and after the last. Steps of two updates add up."""
+    told: list[Work] = []
+
+    class Watched(FedAvg):
+        def phases(self):
+            body = dataclasses.replace(super().updates()[0], which=names("encoder"))
+            return [Phase([body, body], end=lambda model, work: told.append(work))]
+
+        def prologue(self):
+            return self.phases()
+
+        def epilogue(self):
+            return self.phases()
+
+    simulation = simulate(
+        Watched(objective=objective("classification")), rounds=2, local_steps=1, participation=0.67, lr_decay=0.5
+    )
+    assert [len(chosen) for chosen in simulation.schedule] == [2, 2]
+    assert [work.participation for work in told] == pytest.approx([1] * 3 + [2 / 3] * 4 + [1] * 3)
+    rates = [0.05] * 5 + [0.025] * 2 + [0.0125] * 3  # the first round's, as before it; then half, and half again
+    for work, rate in zip(told, rates, strict=True):
+        assert list(work.rates.values()) == pytest.approx([2 * rate] * len(work.rates))
 
 
 # ---- updates that are not taken on each batch
@@ -476,6 +541,27 @@ def test_adam_on_the_server_follows_the_pseudo_gradient_and_buffers_take_the_mea
 
 
 # ---- interruption
+
+
+@pytest.mark.parametrize("weighting", ["size", "uniform"])
+def test_the_servers_rate_decays_by_round_and_sizes_are_those_of_who_was_sampled(weighting):
+    """What came up in each round, put together once more beside the simulation."""
+    heard: list[Message] = []
+    asked = ServerSettings(optimiser="adam", lr=0.01, weighting=weighting)
+    options = training(rounds=3, local_steps=1, lr_decay=0.5, participation=0.67, server=asked)
+    uneven = tuple(indices[: 40 + 30 * k] for k, indices in enumerate(data().clients))
+    everyone = dataclasses.replace(data(), clients=uneven)
+    made = FedAvg(objective=objective("classification"))
+    simulation = Simulation(made, everyone, options, 7, listeners=[heard.append])
+    parameters = {entry.name for entry in simulation.shared if entry.is_parameter}
+    server = Server({name: t.clone() for name, t in simulation.server.tensors.items()}, parameters, asked)
+    simulation.run()
+    assert len(set(map(tuple, simulation.schedule))) > 1, "not always the same two"
+    for message in heard:
+        if message.direction == "up":
+            sizes = [40 + 30 * k for k in message.clients]
+            server.aggregate(message.tensors, sizes, 0.5 ** (message.round - 1))
+    assert same(simulation.server.tensors, server.tensors)
 
 
 @pytest.mark.parametrize("algorithm", [FedAvg, Ditto, FedStyle])

@@ -278,6 +278,8 @@ def test_the_released_phases():
         for phase in algorithm.phases() for update in phase.updates
     ]  # fmt: skip
     assert which == [{"decoder"}, {"encoder.general"}, {"encoder.personal", "decoder"}]
+    with_head = _feddva(reading="released").phases()
+    assert [phase.updates[0].which.contains("head.weight", model) for phase in with_head] == [True, False, True]
     given, batch = _case()
     algorithm.released_decoder_loss(given, batch)
     assert torch.equal(given.asked[-1][1], batch["noise"][1])
@@ -304,6 +306,34 @@ def test_the_released_regulariser():
         total = total + (local + max(0.0, 0.5 * 2 + bound - prior)) / 4
     fit = algorithm.fit(model, model.asked[0], model.asked[0], batch)
     torch.testing.assert_close(loss.detach(), total + fit)
+
+
+def test_the_released_losses_in_parts():
+    """Of the decoder: decoding alone. Of the general encoder: alpha of its divergence more. Both decode a draw of z and
+    a c that is none. The personal encoder is given that draw, and only its own posterior feels the loss through it."""
+    model, batch = _case()
+    z = model.given["z"]
+    for part in z:
+        part.requires_grad_()
+    algorithm = _feddva(reading="released", classify=2.0, alpha=0.5, beta=0.75)
+    drawn = z[0] + (z[1] / 2).exp() * batch["noise"][0]
+    fit = algorithm.fit(model, drawn, batch["noise"][1], batch)
+    variance = z[1].exp()
+    slacked = 0.5 * ((z[0] ** 2 + variance) / (1 + SLACK) - 1 - z[1]).sum(dim=1).mean()
+    for loss, expected in (
+        (algorithm.released_decoder_loss(model, batch), fit),
+        (algorithm.released_general_loss(model, batch), fit + 0.5 * slacked),
+    ):
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(model.asked[-1], (drawn, batch["noise"][1]))
+    model.asked.clear()
+    algorithm.released_personal_loss(model, batch)
+    given, (decoded_z, decoded_c) = model.asked
+    torch.testing.assert_close(given, drawn)
+    assert not given.requires_grad
+    assert decoded_z.requires_grad
+    c = model.given["c"]
+    torch.testing.assert_close(decoded_c, c[0] + (c[1] / 2).exp() * batch["noise"][1])
 
 
 # ---- what is shared

@@ -167,14 +167,17 @@ def test_directions_stay_orthonormal():
         torch.testing.assert_close(theta.mT @ theta, torch.eye(K).expand(*theta.shape[:-2], K, K), atol=1e-6, rtol=0)
 
 
-def test_a_class_that_stands_still_is_left_alone():
+@pytest.mark.parametrize("settings", [{}, {"bins": N - 1, "barycenter": "through"}])
+def test_a_class_that_stands_still_is_left_alone(settings):
     """One that is alike in all domains has nothing to search; the other goes on as if that one moved."""
     alike = _codes()
     alike[:, 1] = alike[0, 1]
     one, iterations = _data(), 8
     images = torch.special.ndtr(alike).reshape(-1, 1, 3, 3)
-    still = _trained(dealt=ClientData(images, one.labels, one.clients), rounds=1, iterations=iterations).notes
-    both = _trained(rounds=1, iterations=iterations).notes
+    still = _trained(
+        dealt=ClientData(images, one.labels, one.clients), rounds=1, iterations=iterations, **settings
+    ).notes
+    both = _trained(rounds=1, iterations=iterations, **settings).notes
     assert [row["objective"] for row in still if row["class"] == 1] == pytest.approx([0], abs=1e-12)
     first, again = ([row["objective"] for row in notes if row["class"] == 0] for notes in (both, still))
     assert len(first) == iterations

@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -169,6 +170,18 @@ def test_fake_labels_are_uniform_or_the_clients_own_whatever_is_federated(readin
     assert "y_fake" not in unconditional
 
 
+def test_a_clients_own_fake_labels_are_drawn_by_the_generator():
+    x, y = torch.rand(64, 3, 8, 8), torch.arange(64) % 10
+
+    def drawn(seed: int) -> torch.Tensor:
+        torch.seed()
+        draw = torch.Generator().manual_seed(seed)
+        return _padpaf(conditional=True, fake_labels="own").draw(x, y, draw)["y_fake"]
+
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+
+
 def test_the_method_needs_a_generative_objective():
     with pytest.raises((InputError, ValueError), match="Generative"):
         PaDPaF(objective=OBJECTIVES["classification"](encoder=SNResNet, classes=2, channels=3, image_size=8))
@@ -232,11 +245,89 @@ def test_restyling_trains_its_maps_alone_and_gives_images():
         assert 0 <= found[f"restyle/{key}"].min() <= found[f"restyle/{key}"].max() <= 1
 
 
+def test_maps_are_trained_by_adam_whose_rate_falls_in_fifty_steps(monkeypatch):
+    """By 0.95 each, from 1e-3: the authors' fifty epochs; the content's map in every step, and the client's own."""
+    simulation, taken, slopes = _trained(_padpaf(), rounds=1), [], []
+
+    def counted(settings, parameters, gradients, state, factor):
+        taken.append((settings, id(state), factor))
+        slopes.append(torch.cat([slope.flatten() for slope in gradients]))
+
+    monkeypatch.setattr("methods.padpaf.step", counted)
+    restyling = Restyling(simulation.algorithm.objective, [simulation.own(k) for k in range(3)], torch.Generator())
+    restyling.run(20, torch.rand(2, 3, 8, 8), torch.arange(2), batch=2)
+    assert {settings for settings, _, _ in taken} == {OptimiserSettings(name="adam", lr=1e-3)}
+    assert [factor for _, _, factor in taken[::2]] == [0.95 ** (50 * t // 20) for t in range(20)]
+    assert [factor for _, _, factor in taken[::2]] == [factor for _, _, factor in taken[1::2]]
+    assert len({state for _, state, _ in taken[::2]}) == 1, "the content's"
+    assert len({state for _, state, _ in taken}) == 1 + 3
+    assert not any(torch.equal(content, style) for content, style in zip(slopes[::2], slopes[1::2], strict=True))
+
+
+def test_all_that_is_random_about_restyling_comes_from_its_generator():
+    simulation = _trained(_padpaf(conditional=True), rounds=1)
+
+    def found(seed: int) -> dict[str, torch.Tensor]:
+        torch.seed()
+        members = [simulation.own(k) for k in range(3)]
+        restyling = Restyling(simulation.algorithm.objective, members, torch.Generator().manual_seed(seed))
+        return restyling.run(2, torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(2), 4)
+
+    assert same(found(1), found(1))
+    assert not same(found(1), found(2))
+
+
+class _Telling(torch.nn.Module):
+    """A client whose images say in four pixels who made them, and of which content, style and label."""
+
+    def __init__(self, client: int) -> None:
+        super().__init__()
+        self.client, self.weight = client, torch.nn.Parameter(torch.zeros(1))
+        self.encoder = lambda x: x[:, 0, 0, 1:2]
+        self.encoder.features = 1
+        self.style = SimpleNamespace(encoder=lambda x: x[:, 0, 0, 2:3], vectoriser=lambda z: z + 10 * client)
+        self.style.encoder.features = 1
+
+    def generator(self, z_c, s, y, noise):
+        who = torch.full_like(z_c, self.client)
+        return torch.cat([who, z_c, s, y.argmax(dim=1, keepdim=True).float()], dim=1)[:, None, None]
+
+
+def test_content_comes_from_the_source_and_style_from_the_target():
+    """Line 11: G_b(z^c(x), z^s ~ N), for x of client a, with x's label; the reconstruction is all of a's."""
+    members = [_Telling(k) for k in range(5)]
+    restyling = Restyling(
+        dataclasses.replace(_gan(conditional=True), latent=1), members, torch.Generator().manual_seed(0)
+    )
+    restyling.content_map, restyling.style_maps = (lambda h: h), [lambda h, k=k: h + 100 * k for k in range(5)]
+    x_test = torch.zeros(3, 1, 1, 4)
+    x_test[:, 0, 0, 1] = torch.tensor([0.2, 0.5, 0.9])
+    found = restyling.transfers(50, x_test, torch.tensor([4, 7, 1]))
+    assert found["clients"].tolist() == [pair for a in range(5) for pair in ([a, a], [a, (a + 3) % 5])]
+    for pair, (a, b) in enumerate(found["clients"].tolist()):
+        source, again, moved = (2 * found[key][pair, :, 0, 0] - 1 for key in ("source", "reconstructed", "restyled"))
+        for images, client in ((source, a), (again, a), (moved, b)):
+            torch.testing.assert_close(images[:, 0], torch.full((50,), float(client)))
+            torch.testing.assert_close(images[:, 3], found["labels"][pair].float())
+            torch.testing.assert_close(images[:, 1], source[:, 1], msg="the content is the source's")
+        torch.testing.assert_close(again[:, 2], source[:, 2] + 100 * a + 10 * a, rtol=1e-4, atol=1e-4)
+        assert abs(moved[:, 2].mean() - 10 * b) < 0.5, "a style drawn from the target"
+        assert moved[:, 2].std() == pytest.approx(1, abs=0.35)
+        assert len(found["labels"][pair].unique()) > 5
+    tested = 2 * found["test-restyled"][:, :, 0, 0] - 1
+    for k in range(5):
+        assert tested[k, :, 0].tolist() == [k] * 3
+        torch.testing.assert_close(tested[k, :, 1], 2 * x_test[:, 0, 0, 1] - 1)
+        assert (tested[k, :, 2] - 10 * k).abs().max() < 5
+        assert tested[k, :, 3].tolist() == [4, 7, 1]
+
+
 def test_there_is_no_content_to_transfer_from_or_to_nobody():
     simulation = _trained(_padpaf(), rounds=1)
     restyling = Restyling(simulation.algorithm.objective, [simulation.synchronised(0)], torch.Generator())
     with pytest.raises(InputError, match=r"client: must be in 0\.\.0, got 1"):
         restyling.transfer(0, 1, 2)
+    assert restyling.transfer(0, 0, 2)["labels"].tolist() == [-1, -1], "of a model without labels"
 
 
 def test_the_vae_is_federated_by_the_same_predicate():

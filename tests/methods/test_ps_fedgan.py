@@ -11,6 +11,7 @@ from common.errors import InputError
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.channel import Message
+from methods import ps_fedgan
 from methods.full_gan import FullGAN
 from methods.ps_fedgan import PSFedGAN
 from networks import Conv3
@@ -142,6 +143,32 @@ def check_asked_labels(share: str = "discriminator") -> None:
 @pytest.mark.parametrize("share", ["discriminator", "all", "once"])
 def test_the_cloud_asks_for_no_label_that_a_user_lacks(share):
     check_asked_labels(share)
+
+
+def test_images_are_asked_for_evenly_over_a_users_labels():
+    """20 images of 2, 3 and 5 labels: as many of each, or one more."""
+    simulation = _simulation(dealt=_few_labels(), batch_size=8)
+    simulation.run()
+    for twin, owned in zip(simulation.cloud.twins, OWNED, strict=True):
+        images, labels = simulation.cloud._images(twin, torch.Generator().manual_seed(0))
+        assert {int(n) for n in labels.bincount() if n} <= {20 // len(owned), -(-20 // len(owned))}
+        z = torch.randn(20, 6, generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(images, (twin.generator(z, labels).detach() + 1) / 2)
+
+
+def test_the_classifier_sees_images_in_another_order_in_each_round(monkeypatch):
+    """And is trained by an optimiser of its own, whatever that of the users is."""
+    seeds: list[list[int]] = [[], []]
+    for found in seeds:
+
+        def counted(objective, model, images, labels, work, states, draw, epochs, found=found):
+            assert work.optimiser == ps_fedgan.CLASSIFIER
+            found.append(draw.initial_seed())
+
+        monkeypatch.setattr(ps_fedgan, "train_on", counted)
+        _simulation(rounds=3).run()
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds[0])) == 1 + 3, "at the start, and in three rounds"
 
 
 def test_a_user_of_whom_nothing_has_come_is_not_asked():
@@ -284,6 +311,23 @@ def test_attackers_who_know_the_same_are_one_and_each_is_reported():
         {"a1;r=1;masks=own"},
         {"fresh"},
     ]
+
+
+def test_who_does_not_know_a_start_has_one_of_its_own_for_every_user_and_what_it_listens_as():
+    simulation = _simulation(_algorithm(attackers=_attackers("independent", "fresh", "architecture")))
+    starts = [
+        torch.cat([p.flatten() for p in generator.parameters()])
+        for generator in [
+            *(e.twin.generator for e in simulation.eavesdroppers),
+            *(m.generator for m in simulation.population.members),
+        ]
+    ]
+    assert len(starts) == 3 * 3 + 3
+    assert len({start.sum().item() for start in starts}) == len(starts)
+    widths = {e.user: [] for e in simulation.eavesdroppers}
+    for eavesdropper in simulation.eavesdroppers:
+        widths[eavesdropper.user].append(eavesdropper.twin.generator.layers[0].out_features)
+    assert widths == {user: [8, 8, 4] for user in range(3)}, "another architecture is half as wide"
 
 
 def test_without_dropout_there_is_no_mask_to_be_known():

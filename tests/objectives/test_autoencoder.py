@@ -38,9 +38,10 @@ def test_the_score_is_each_images_squared_error():
             assert found[n].item() == pytest.approx((back - x[n]).square().mean().item(), rel=1e-4)
 
 
-def test_pixels_a_rounding_beyond_one_are_taken():
+@pytest.mark.parametrize(("pixel", "near"), [(1.0, 1 + 1e-6), (0.0, -1e-6)])
+def test_pixels_a_rounding_beyond_black_and_white_are_taken(pixel, near):
     made = _made()
-    loss = made.criterion(None, [torch.full((1, 1, 8, 8), 1 + 1e-6)], {"x": torch.ones(1, 1, 8, 8)})
+    loss = made.criterion(None, [torch.full((1, 1, 8, 8), near)], {"x": torch.full((1, 1, 8, 8), pixel)})
     assert loss.item() == pytest.approx(0, abs=1e-5)
 
 

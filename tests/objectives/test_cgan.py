@@ -5,6 +5,8 @@ from functools import partial
 import pytest
 import torch
 
+from common.spec import OptimiserSettings
+from federation.names import selected
 from methods.ps_fedgan import PSFedGAN
 from networks import Conv3
 from objectives import OBJECTIVES, cgan
@@ -15,11 +17,11 @@ IMAGES = {"channels": 3, "image_size": 8}
 MODULE = "objectives.cgan"
 
 
-def _gan():
-    """A GAN in which nothing is dropped, and a batch of real images that are all white."""
+def _gan(dropout: float = 0.0):
+    """A GAN in which, if not told otherwise, nothing is dropped, and a batch of real images that are all white."""
     torch.manual_seed(0)
     objective = OBJECTIVES["classification"](encoder=partial(Conv3, **IMAGES, width=4), classes=10, **IMAGES)
-    shape = PSFedGAN(objective=objective, latent=6, width=16, dropout=0.0)
+    shape = PSFedGAN(objective=objective, latent=6, width=16, dropout=dropout)
     model = Model(**cgan.gan(shape, objective))
     x, y = torch.ones(32, 3, 8, 8), torch.arange(32) % 10
     return model, shape, x, y
@@ -54,6 +56,56 @@ def check_range(drawn=cgan.drawn) -> None:
     torch.testing.assert_close((real + 1) / 2, x)
     made = cgan.images_of(model.generator, torch.randn(64, 6), torch.arange(64) % 10)
     assert 0 <= made.min() < 0.5 < made.max() <= 1, "and images are given back in [0, 1]"
+
+
+def test_losses_by_hand():
+    """-log D(x) - log(1 - D(G(z))) and -log D(G(z)), each image and what is dropped of it by itself."""
+    model, shape, x, y = _gan(dropout=0.5)
+    x = x * torch.rand(x.shape, generator=torch.Generator().manual_seed(0))
+    batch = cgan.drawn(x, y, shape, torch.Generator().manual_seed(1))
+    layers = len(batch["masks"]) // 2
+    of_real, of_fake = batch["masks"][:layers], batch["masks"][layers:]
+    assert not any(torch.equal(a, b) for a, b in zip(of_real, of_fake, strict=True))
+    with torch.no_grad():
+        made = model.generator(batch["z"], batch["labels"])
+        real = model.discriminator(2 * x - 1, y, of_real).sigmoid().double()
+        fake = model.discriminator(made, batch["labels"], of_fake).sigmoid().double()
+        expected = -real.log().mean() - (1 - fake).log().mean()
+        assert cgan.discriminator_loss(model, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+        found = cgan.generator_loss(model, batch["z"], batch["labels"], of_fake).item()
+        assert found == pytest.approx(-fake.log().mean().item(), rel=1e-5)
+
+
+def test_made_images_have_labels_of_the_batch_and_noise_of_their_own():
+    _, shape, x, _ = _gan()
+    y = torch.tensor([2, 2, 2, 7] * 250)
+    batch = cgan.drawn(x[:1].expand(1000, -1, -1, -1), y, shape, torch.Generator().manual_seed(1))
+    assert batch["z"].shape == (1000, 6)
+    assert batch["z"].mean().abs() < 0.05
+    assert batch["z"].std().item() == pytest.approx(1, abs=0.05)
+    assert set(batch["labels"].tolist()) == {2, 7}
+    assert (batch["labels"] == 7).float().mean().item() == pytest.approx(0.25, abs=0.05), "in their proportions"
+    assert not torch.equal(batch["labels"], y)
+
+
+def test_a_gan_that_nobody_follows_takes_both_steps_with_its_own_optimiser():
+    """First D, then G with the noise of the batch; what D drops of G's images is drawn for that step."""
+    model, shape, x, y = _gan(dropout=0.5)
+    optimiser = OptimiserSettings(name="adam", lr=0.02)
+    phase = cgan.alone(shape, optimiser, epochs=3.0)
+    assert phase.epochs == 3.0
+    batch = phase.draw(x, y, torch.Generator().manual_seed(1))
+    for update, part in zip(phase.updates, ("discriminator", "generator"), strict=True):
+        assert update.optimiser is optimiser
+        moved = {entry.name for entry in selected(model, update.which)}
+        assert moved == {name for name in model.state_dict() if name.startswith(f"{part}.")}
+    d, g = (update.loss(model, batch).item() for update in phase.updates)
+    assert d == cgan.discriminator_loss(model, batch).item()
+    assert g == cgan.generator_loss(model, batch["z"], batch["labels"], batch["dropped"]).item()
+    kept = torch.cat([mask.flatten() for mask in batch["dropped"]]) != 0
+    assert kept.float().mean().item() == pytest.approx(0.5, abs=0.1)
+    halves = [torch.equal(a, b) for a, b in zip(batch["masks"], 2 * batch["dropped"], strict=True)]
+    assert not any(halves)
 
 
 def test_the_discriminator_learns_to_call_real_images_real_and_made_ones_made():

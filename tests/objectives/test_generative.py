@@ -1,5 +1,6 @@
 """The GAN's and the β-VAE's losses against brute force."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch.distributions import kl_divergence as torchs_kl
 
 from common.errors import InputError
 from federation.names import selected
+from networks.padpaf import noise_sides
 from objectives.gan import DISCRIMINATORS, GENERATORS, LOSSES
 from objectives.generative import barlow_twins
 from objectives.vae import kl_to_prior, posterior
@@ -123,6 +125,58 @@ def test_each_step_moves_its_own_side_and_nothing_of_the_other():
     assert g.which is GENERATORS
 
 
+def test_without_the_styles_term_its_projector_stays_as_it_is():
+    made, m, _ = _setting(contrast="content")
+    d, g = made.updates()
+    sides = [{e.name for e in selected(m, u.which) if e.is_parameter} for u in (d, g)]
+    still = {name for name, _ in m.named_parameters() if name.startswith("style.projector.")}
+    assert still
+    assert sides[0] == {e.name for e in selected(m, DISCRIMINATORS) if e.is_parameter} - still
+    assert sides[1] == {e.name for e in selected(m, GENERATORS) if e.is_parameter}
+
+
+def test_generated_images_are_given_back_in_the_range_of_real_ones():
+    made, m, batch = _setting(conditional=True)
+    layers = len(batch["noise"]) // 4
+    latents = batch["z_c"][0], batch["z_s"][0], batch["y"], batch["noise"][:layers]
+    with torch.no_grad():
+        inside = m.generator(latents[0], m.style.vectoriser(latents[1]), *latents[2:])
+        torch.testing.assert_close(made.generate(m, *latents), (inside + 1) / 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fits"), [(0, 1, True), (0, 0, True), (0, 1.25, True), (-0.01, 1, False), (0, 1.26, False)]
+)
+def test_real_images_may_be_as_bright_as_a_colour_transform_leaves_them(low, high, fits):
+    made, x = objective("gan"), torch.tensor([low, high]).float().repeat(2, 3, 8, 4)
+    if fits:
+        torch.testing.assert_close(made.scaled(x), 2 * x - 1)
+    else:
+        with pytest.raises(InputError, match=r"images must be in \[0, 1\]"):
+            made.scaled(x)
+
+
+def test_the_content_discriminator_alone_is_asked_about_the_label():
+    _, m, batch = _setting(conditional=True)
+    with torch.no_grad():
+        h, other = m.encoder(batch["x"]), batch["y"].roll(1, dims=1)
+        assert not torch.allclose(m.head(h, batch["y"]), m.head(h, other))
+    plain = objective("gan").model()
+    assert {n for n, _ in m.style.head.named_parameters()} == {n for n, _ in plain.head.named_parameters()}
+
+
+def test_labels_of_a_client_that_has_only_one_are_labels():
+    made = objective("gan", conditional=True)
+    assert made.one_hot(torch.tensor([3, 3])).argmax(dim=1).tolist() == [3, 3]
+    assert made.one_hot(torch.tensor([0, 9])).argmax(dim=1).tolist() == [0, 9]
+
+
+@pytest.mark.parametrize("side", [4, 6, 12])
+def test_images_whose_side_no_doubling_reaches_are_refused(side):
+    with pytest.raises(InputError, match=rf"data\.image_size: .* from 4 pixels on, got {side}"):
+        dataclasses.replace(objective("gan"), image_size=side).generator()
+
+
 def test_the_regulariser_reaches_no_generator():
     """sg in Eq. 14."""
     made, m, batch = _setting()
@@ -137,19 +191,24 @@ def test_kl_against_torchs():
     torch.testing.assert_close(kl_to_prior((mean, log_variance)), theirs)
 
 
-def test_the_vaes_loss_in_pieces():
-    made = objective("vae", lam=0.3, beta=0.5)
+@pytest.mark.parametrize("conditional", [False, True])
+@pytest.mark.parametrize("contrast", ["both", "content"])
+def test_the_vaes_loss_in_pieces(contrast, conditional):
+    made = objective("vae", lam=0.3, beta=0.5, contrast=contrast, conditional=conditional)
     torch.manual_seed(0)
     m = made.model().eval()
+    for parameter in m.parameters():  # labels and styles begin with maps that are nearly nothing
+        parameter.data += 0.1 * torch.randn(parameter.shape)
     batch = made.draw(torch.rand(6, 3, 8, 8), torch.arange(6), torch.Generator().manual_seed(1))
     (update,) = made.updates()
+    assert ("y" in batch) == conditional
     layers = len(batch["noise"]) // 3
     with torch.no_grad():
         codes = posterior(m, batch["x"]), posterior(m.style, batch["x"])
         z_c, z_s = (mean + (log / 2).exp() * e for (mean, log), e in zip(codes, batch["epsilon"], strict=True))
 
         def decode(c, s, n):
-            return m.generator(c, m.style.vectoriser(s), None, batch["noise"][n * layers : (n + 1) * layers])
+            return m.generator(c, m.style.vectoriser(s), batch.get("y"), batch["noise"][n * layers : (n + 1) * layers])
 
         error = (decode(z_c, z_s, 0) - batch["x"]).square().mean()
         divergence = sum(kl_to_prior(code) for code in codes)
@@ -162,10 +221,25 @@ def test_the_vaes_loss_in_pieces():
             for part, code, image in (
                 (m, codes[0], decode(z_c, batch["prior"][1], 1)),
                 (m.style, codes[1], decode(batch["prior"][0], z_s, 2)),
-            )
+            )[: 2 if contrast == "both" else 1]
         )
     expected = error + 0.5 * 8 / (3 * 8 * 8) * divergence + 0.3 * gamma
-    assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-4)
+    assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_noise_has_the_deviation_of_the_authors_code_and_a_map_for_each_layer():
+    made = objective("gan")
+    draw = torch.Generator().manual_seed(1)
+    batch = made.draw(torch.rand(200, 3, 8, 8), torch.arange(200) % 10, draw)
+    assert len(batch["image_noise"]) == 5, "on four fakes and the real image"
+    assert len(batch["noise"]) == 4 * len(noise_sides(8))
+    for maps in (batch["image_noise"], batch["noise"]):
+        assert [part.std().item() for part in maps] == pytest.approx([0.02] * len(maps), rel=0.05)
+        assert len({part.flatten()[0].item() for part in maps}) == len(maps), "each is drawn by itself"
+    assert [tuple(part.shape) for part in made.noise(2, draw)] == [(2, 1, s, s) for s in noise_sides(8)]
+    for latents in (batch["z_c"], batch["z_s"]):
+        assert [z.std().item() for z in latents] == pytest.approx([1, 1], abs=0.08)
+        assert [tuple(z.shape) for z in latents] == [(200, 8)] * 2
 
 
 # ---- bad input

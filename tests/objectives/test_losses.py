@@ -1,12 +1,16 @@
 """Losses against brute force and against other libraries."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
+from networks import ENCODERS
+from objectives import OBJECTIVES
 from objectives.contrastive import info_nce
 from tests.digits import objective
 
@@ -72,6 +76,22 @@ def test_simsiam_by_hand():
     assert loss.criterion(model, [z1, z2], {}).item() == pytest.approx(expected, abs=1e-6)
 
 
+def test_simsiams_hidden_layers_have_a_batch_norm_and_simclrs_have_none():
+    """Without it SimSiam collapses (Chen and He 2021, Sec. 4.4)."""
+    model, plain = objective("simsiam").model(), objective("simclr").model()
+    for part in (model.projector, model.predictor):
+        assert [type(layer) for layer in part] == [nn.Linear, nn.BatchNorm1d, nn.ReLU, nn.Linear]
+        assert part[1].num_features == part[0].out_features == part[3].in_features == 16
+    assert [type(layer) for layer in plain.projector] == [nn.Linear, nn.ReLU, nn.Linear]
+
+
+@pytest.mark.parametrize(("hidden", "layers"), [(0, [(10, 16)]), (7, [(7, 16), (10, 7)])])
+def test_a_head_has_the_hidden_units_that_are_asked_for(hidden, layers):
+    model = objective("classification", hidden=hidden).model()
+    assert model.encoder.features == 16
+    assert [tuple(p.shape) for p in model.head.parameters() if p.dim() == 2] == layers
+
+
 def test_simsiam_stops_the_gradient_through_targets():
     """With a predictor that ignores its input, nothing reaches the projections."""
     loss = objective("simsiam")
@@ -89,6 +109,16 @@ def test_classification_is_cross_entropy():
     model, x, y = loss.model().eval(), torch.rand(6, 3, 8, 8), torch.tensor([0, 1, 2, 3, 4, 9])
     log_p = model.head(model.encoder(x)).log_softmax(1)
     assert loss.loss(model, {"x": x, "y": y}).item() == pytest.approx(-log_p[range(6), y].mean().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, network in ENCODERS.items() if hasattr(network, "classifier")])
+def test_a_network_that_has_a_classifier_of_its_own_brings_its_head(name):
+    network = partial(ENCODERS[name], channels=1, image_size=28)
+    made = OBJECTIVES["classification"](encoder=network, classes=7, channels=1, image_size=28)
+    head, own = made.model().head, network().classifier(7)
+    assert type(head) is type(own)
+    assert [tuple(p.shape) for p in head.parameters()] == [tuple(p.shape) for p in own.parameters()]
+    assert [p.shape[0] for p in head.parameters()][-1] == 7
 
 
 @pytest.mark.parametrize("name", ["classification", "simclr", "simsiam"])

@@ -71,6 +71,24 @@ def test_maps_are_increasing_invertible_and_meet():
     assert (there.mean(dim=-1).std(dim=0) < 0.05).all(), "all domains come to the same place"
 
 
+def test_the_ends_are_where_the_gaussian_has_a_hundred_thousandth_left():
+    """So that both ways stay finite for whatever comes."""
+    own = monotone.estimated(_samples(), 20)
+    far = torch.tensor([-1e9, 1e9], dtype=torch.float64).expand(3, 2, 2)
+    torch.testing.assert_close(own(far), torch.tensor([1e-5, 1 - 1e-5], dtype=torch.float64).expand(3, 2, 2))
+    ends = own.inverse(torch.tensor([0.0, 1.0], dtype=torch.float64).expand(3, 2, 2))
+    expected = own.mean + own.deviation * torch.from_numpy(stats.norm.ppf([1e-5, 1 - 1e-5]))
+    torch.testing.assert_close(ends, expected)
+
+
+def test_a_sample_far_from_all_others_is_in_the_last_bin():
+    """Its place on [0, 1] is 1 to the last digit."""
+    z = torch.zeros(1, 1, 400, dtype=torch.float64)
+    z[..., ::2], z[..., -1] = 1.0, 1e6
+    masses = monotone.estimated(z, 10).masses[0, 0]
+    assert (masses[-1] - masses[-2]).item() == pytest.approx(1 / 400, rel=1e-3)
+
+
 def test_samples_that_are_all_the_same_stay_finite():
     same = monotone.estimated(torch.full((2, 1, 30), 4.0, dtype=torch.float64), 10)
     centre = monotone.barycenter(same)

@@ -90,6 +90,14 @@ def test_the_loss_is_the_distance_to_the_barycenter():
         assert -losses[m, c].item() == pytest.approx(np.mean(by_pot))
 
 
+def test_losses_of_32_bit_samples_are_summed_with_64():
+    """A line search compares losses that differ in late digits."""
+    ordered = torch.rand(2, 3, 4, 1000).sort(dim=-1).values
+    found = slices.loss(ordered, ordered.mean(dim=0))
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, slices.loss(ordered.double(), ordered.mean(dim=0).double()), rtol=1e-7, atol=0)
+
+
 # ---- histograms
 
 

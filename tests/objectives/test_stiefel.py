@@ -36,6 +36,11 @@ def test_directions_start_orthonormal_and_evenly():
     torch.testing.assert_close(theta.square().mean(dim=0), torch.full((D, K), 1 / D).double(), atol=0.02, rtol=0)
 
 
+def test_directions_are_those_of_the_draw():
+    torch.testing.assert_close(_theta(), _theta(), rtol=0, atol=0)
+    assert not torch.allclose(_theta(), stiefel.random(len(STEPS), D, K, torch.Generator().manual_seed(2)))
+
+
 def test_what_is_orthonormal_already_stays_as_it_is():
     theta = _theta()
     torch.testing.assert_close(stiefel.orthonormal(theta), theta)

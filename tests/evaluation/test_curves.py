@@ -1,0 +1,62 @@
+"""How soon a run gets there, on tables that are small enough to count by hand."""
+
+import pytest
+
+from common.run_folder import RunFolder
+from evaluation.curves import curves
+from tests.evaluation.test_probe import _write_run
+
+
+def _run(folder) -> RunFolder:
+    """Accuracy 0.2, 0.5, 0.4 after rounds 2, 4 and 6; ten bytes each way in each of six rounds, and three before."""
+    run = _write_run(folder)
+    scores = [
+        {"round": n, "client": k, "score": "accuracy", "value": value + gain}
+        for n, value in ((4, 0.5), (2, 0.2), (6, 0.4))
+        for k, gain in enumerate((-0.1, 0.1))
+    ]
+    run.write_table("scores.csv", scores, ["round", "client", "score", "value"])
+    sent = [(0, "up", 3), *((n, way, 10) for n in range(1, 7) for way in ("up", "down"))]
+    columns = ["round", "client", "direction", "name", "bytes"]
+    run.write_table(
+        "traffic.csv", [dict(zip(columns, (n, 0, way, "w", size), strict=True)) for n, way, size in sent], columns
+    )
+    return run
+
+
+def _found(run: RunFolder, target: float) -> dict[str, float]:
+    rows = curves(run, targets={run.spec.data.dataset: target})
+    return {r["metric"]: r["value"] for r in rows if not r["setting"]}
+
+
+@pytest.mark.parametrize(("target", "round"), [(0.2, 2), (0.3, 4), (0.5, 4)])
+def test_a_target_is_reached_by_the_mean_over_clients_and_costs_what_crossed_until_then(target, round, tmp_path):
+    assert _found(_run(tmp_path / "run"), target) == {"rounds_to_target": round, "bytes_to_target": 3 + 20 * round}
+
+
+def test_a_target_that_no_mean_reaches_takes_one_round_more_and_no_number_of_bytes(tmp_path):
+    assert _found(_run(tmp_path / "run"), 0.55) == {"rounds_to_target": 7}, "though one client gets to 0.6"
+
+
+def test_the_best_round_need_not_be_the_last(tmp_path):
+    rows = list(curves(_run(tmp_path / "run")))
+    found = {r["setting"]: r["value"] for r in rows if r["metric"] == "accuracy"}
+    assert (found["rounds=best"], found["rounds=all"], found["rounds=half"]) == pytest.approx((0.5, 0.4, 0.2))
+    assert "rounds=quarter" not in found, "nothing was scored by then"
+    assert all(r["value"] == pytest.approx(0.1) for r in rows if r["metric"] == "accuracy_std_over_clients")
+
+
+def test_each_number_has_the_unit_and_the_kind_of_what_it_counts(tmp_path):
+    run = _run(tmp_path / "run")
+    scores = run.table("scores.csv")
+    losses = [row | {"score": score} for row in scores for score in ("reconstruction_error", "kl_c")]
+    run.write_table("scores.csv", scores + losses, list(scores[0]))
+    rows = list(curves(RunFolder(run.path), targets={run.spec.data.dataset: 0.5}))
+    assert {(r["metric"], r["unit"], r["kind"]) for r in rows} == {
+        ("accuracy", "fraction", "result"),
+        ("accuracy_std_over_clients", "fraction", "result"),
+        ("reconstruction_error", "score", "result"),
+        ("kl_c", "nats", "result"),
+        ("rounds_to_target", "rounds", "result"),
+        ("bytes_to_target", "count", "cost"),
+    }
