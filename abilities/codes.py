@@ -38,13 +38,13 @@ def discriminated(trained: Trained) -> Arrays:
     dealt, share = trained.dealt, _share(trained)
     template = copied(trained.simulation.template)
     encoders = {
-        "content": settled(trained.algorithm.general(trained.simulation.shared_model())).encoder,
-        "untrained": settled(trained.algorithm.general(template)).encoder,
+        "content": settled(trained.algorithm.global_model(trained.simulation.shared_model())).encoder,
+        "untrained": settled(trained.algorithm.global_model(template)).encoder,
     }
 
     def coded(kind: str, x: Tensor, labels: Tensor) -> Arrays:
         found = {key: _features(trained, encoder, x) for key, encoder in encoders.items()}
-        found["style"] = torch.stack([_features(trained, m.style.encoder, x) for m in trained.personal], dim=1)
+        found["style"] = torch.stack([_features(trained, m.style.encoder, x) for m in trained.personal_models], dim=1)
         return {f"{kind}/{key}": rows.numpy() for key, rows in (found | {"label": labels}).items()}
 
     arrays: Arrays = {}
@@ -72,7 +72,7 @@ def _generated(trained: Trained, client: int, part: str, count: int) -> tuple[Te
     """Images by a client's own model, and the labels that they were asked for, all of its labels alike."""
     draw, classes = trained.stream("samples", "pool generated", part, client), classes_of(trained, client)
     asked = classes[torch.randint(len(classes), (count,), generator=draw)]
-    return torch.cat(list(images(trained, trained.personal[client], asked, draw))), asked
+    return torch.cat(list(images(trained, trained.personal_models[client], asked, draw))), asked
 
 
 # ---- by two encoders
@@ -82,7 +82,7 @@ def places(trained: Trained) -> dict[str, list[Any]]:
     """The clients' models by the place of their arrays: with the encoders that all share, as the next round would start
     (``), and with those of their own that its last local training left each, which FedDVA's notebook looks at (`own/`).
     """
-    return {"": trained.general, "own/": trained.personal}
+    return {"": trained.global_models, "own/": trained.personal_models}
 
 
 def posteriors(model: Any, x: Tensor) -> dict[str, Tensor]:

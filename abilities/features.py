@@ -20,7 +20,7 @@ def features(trained: Trained) -> Arrays:
     """The arrays of features.npz that linear probes read. Images are not augmented."""
     simulation, dealt, algorithm = trained.simulation, trained.dealt, trained.algorithm
     trained_on = dealt.images[dealt.all_train]
-    models = {"initial": with_statistics(copied(simulation.template), algorithm.generalised, trained_on)}
+    models = {"initial": with_statistics(copied(simulation.template), algorithm.global_features, trained_on)}
     if pooled(algorithm) or simulation.server.tensors:
         models["shared"] = _shared_model(trained, trained_on)
     arrays = {}
@@ -28,7 +28,7 @@ def features(trained: Trained) -> Arrays:
         for part, indices in (("train", dealt.train[style]), ("test", dealt.test[style])):
             arrays[f"labels/{name}/{part}"] = dealt.labels[indices].numpy()
             for which, model in models.items():
-                found = looked_at(algorithm.generalised, model, dealt.images[indices])
+                found = looked_at(algorithm.global_features, model, dealt.images[indices])
                 arrays |= {f"{which}/{name}/{part}/{key}": rows.numpy() for key, rows in found.items()}
     if not pooled(algorithm):
         for client in trained.clients:
@@ -45,7 +45,7 @@ def _of_client(trained: Trained, client: int) -> Arrays:
         "positions": np.array([position[int(image)] for image in dealt.clients[client]]),
     }
     for part, indices in (("train", dealt.clients[client]), ("test", dealt.test[style])):
-        found = looked_at(trained.algorithm.personalised, model, dealt.images[indices])
+        found = looked_at(trained.algorithm.personal_features, model, dealt.images[indices])
         arrays |= {f"{part}/{key}": rows.numpy() for key, rows in found.items()}
     return arrays
 
@@ -88,7 +88,7 @@ def _used_batch_norms(extract: Extract, model: nn.Module, image: Tensor) -> list
 
 def _shared_model(trained: Trained, images: Tensor) -> nn.Module:
     """The shared model, or the only one; statistics that did not travel are estimated anew on `images`."""
-    simulation, extract = trained.simulation, trained.algorithm.generalised
+    simulation, extract = trained.simulation, trained.algorithm.global_features
     if pooled(trained.algorithm):
         return simulation.own(0)
     model = simulation.shared_model()

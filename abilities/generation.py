@@ -48,7 +48,7 @@ def _of_client(trained: Trained, client: int) -> Arrays:
     mine, labels, count = trained.dealt.clients[client], trained.dealt.labels, trained.spec.samples.images
     draw = trained.stream("samples", "labels", client)
     asked = labels[mine][torch.randint(len(mine), (count,), generator=draw)]
-    own = trained.personal[client]
+    own = trained.personal_models[client]
     arrays = {
         "style": trained.style_of(client),
         **_real(trained, client, "real", mine, count),
@@ -58,7 +58,7 @@ def _of_client(trained: Trained, client: int) -> Arrays:
     models = {
         "": own,
         "/bn=eval": _evaluation_mode(trained, own, asked, client),
-        "/generator=global": trained.general[client],
+        "/generator=global": trained.global_models[client],
     }
     for name, model in models.items():
         made = torch.cat(list(images(trained, model, asked, trained.stream("samples", "generated", client))))
@@ -127,7 +127,7 @@ def _grids(trained: Trained) -> Arrays:
     noise = objective.noise(len(y), draw)
     latents = {"style-by-row": (across, down), "content-by-row": (down, across), "both": both.chunk(2)}
     arrays = {}
-    for client, model in enumerate(trained.personal):
+    for client, model in enumerate(trained.personal_models):
         for name, (z_c, z_s) in latents.items():
             grid = _made(trained, model, z_c, z_s, y, noise)
             arrays[f"grid/{client}/{name}"] = as_bytes(grid.unflatten(0, (ROWS, COLUMNS)))

@@ -51,7 +51,7 @@ def overheard(trained: Trained) -> Arrays:
 
 def _twins(trained: Trained) -> list[tuple[int, Twin]]:
     """The cloud's twin of every user's generator."""
-    return list(enumerate(trained.simulation.cloud.twins))  # type: ignore[union-attr]
+    return list(enumerate(trained.simulation.server_work.twins))  # type: ignore[union-attr]
 
 
 def _eavesdroppers(trained: Trained) -> list[Any]:

@@ -41,7 +41,7 @@ def _translates(trained: Trained) -> bool:
 
 def _is_followed(trained: Trained) -> bool:
     """By a server with a twin of every user's generator, and by whoever listens (PS-FedGAN)."""
-    return hasattr(trained.simulation.cloud, "twins")
+    return hasattr(trained.simulation.server_work, "twins")
 
 
 def _is_inverted(trained: Trained) -> bool:

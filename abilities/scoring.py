@@ -44,13 +44,13 @@ def scores(trained: Trained) -> list[dict[str, Any]]:
     last: dict[tuple[str, str], tuple[dict[str, Tensor], Tensor, dict[str, float]]] = {}
     for client in trained.clients:
         model = _used(trained, client)
-        tensors = trained.algorithm.personal(model).state_dict()
+        tensors = trained.algorithm.personal_model(model).state_dict()
         for asked in _asked(trained, client):
             key = asked.style, asked.part
             if asked.view is not None or key not in last or not _alike((tensors, asked.indices), last[key][:2]):
                 last[key] = (tensors, asked.indices, _means(trained, client, model, asked))
             rows += _rows(trained, client, last[key][2], style=asked.style, part=asked.part)
-    if trained.simulation.cloud is not None:
+    if trained.simulation.server_work is not None:
         rows += _rows(trained, -1, _of_the_cloud(trained))
     return rows
 
@@ -95,7 +95,7 @@ def _alike(ours: tuple[dict[str, Tensor], Tensor], theirs: tuple[dict[str, Tenso
 
 def _of_the_cloud(trained: Trained) -> dict[str, float]:
     """The same of the server's own model, on all test images; its client is called -1."""
-    cloud, data = trained.simulation.cloud, trained.simulation.data
+    cloud, data = trained.simulation.server_work, trained.simulation.data
     assert cloud is not None
     return _mean(cloud.scores(as_float(data.images[i]), data.labels[i]) for i in trained.dealt.all_test.split(BATCH))
 

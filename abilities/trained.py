@@ -87,14 +87,14 @@ class Trained:
         return [settled(self.simulation.synchronised(k)) for k in self.clients]
 
     @property
-    def personal(self) -> list[Any]:
+    def personal_models(self) -> list[Any]:
         """Every client's own, complete model of the objective, as its last local training left it."""
-        return [self.algorithm.personal(model) for model in self.own]
+        return [self.algorithm.personal_model(model) for model in self.own]
 
     @property
-    def general(self) -> list[Any]:
+    def global_models(self) -> list[Any]:
         """Every client's model of the objective, as the server would know it."""
-        return [self.algorithm.general(model) for model in self.synchronised]
+        return [self.algorithm.global_model(model) for model in self.synchronised]
 
     # ---- images
 

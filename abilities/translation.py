@@ -28,7 +28,7 @@ def translate_of(algorithm: Algorithm) -> Translate | None:
         return lambda members, x, y, a, targets: algorithm.translate(members[a], [members[b] for b in targets], x, y)
     if hasattr(objective, "translate"):
         return lambda members, x, y, a, targets: [
-            objective.translate(algorithm.general(members[0]), x, *(torch.full_like(y, d) for d in (a, b)))
+            objective.translate(algorithm.global_model(members[0]), x, *(torch.full_like(y, d) for d in (a, b)))
             for b in targets
         ]
     return None
@@ -77,7 +77,7 @@ def restyled(trained: Trained) -> Arrays:
     assert isinstance(trained.algorithm, Restyling)
     indices = trained.some(dealt.test[dealt.seen[0]], RESTYLED, "samples", "some", "test")
     draw, x = trained.stream("samples", "applications"), trained.plain(indices)
-    found = trained.algorithm.restyled(trained.general, draw, x, dealt.labels[indices])
+    found = trained.algorithm.restyled(trained.global_models, draw, x, dealt.labels[indices])
     return {key: as_bytes(value) if value.is_floating_point() else value.cpu().numpy() for key, value in found.items()}
 
 

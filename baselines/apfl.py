@@ -58,19 +58,19 @@ class APFL(Algorithm):
         mixed = [self.alpha * g.detach() + (1 - self.alpha) * z for g, z in zip(shared, local, strict=True)]
         return self.objective.criterion(m.v, mixed, batch)
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """The shared w."""
         return model.w
 
-    def personal(self, model: Any) -> Any:
+    def personal_model(self, model: Any) -> Any:
         """v; with the mixture's weights in place of its own, where weights are mixed."""
         mixed = copied(model.v)
         if self.reading == "canonical":
             mixed.load_state_dict(self.mixture(model), strict=False)
         return mixed
 
-    def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+    def personal_features(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of this model, or the mixture of both models'."""
         if self.reading == "canonical" or self.features == "local":
-            return super().personalised(model, x)
+            return super().personal_features(model, x)
         return {"features": self.alpha * model.w.encoder(x) + (1 - self.alpha) * model.v.encoder(x)}

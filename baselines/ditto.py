@@ -50,11 +50,11 @@ class Ditto(Algorithm):
         """mu/2 * |v - w|^2."""
         return self.mu / 2 * sq_distance(m.v, m.w if self.reading == "fedstyle" else m.received.w)
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """The shared w."""
         return model.w
 
-    def personal(self, model: Any) -> Any:
+    def personal_model(self, model: Any) -> Any:
         """The personal v."""
         return model.v
 

@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State
 from common.settings import Count
-from federation import Algorithm, CloudSettings, settings, train_on
+from federation import Algorithm, ServerWorkSettings, settings, train_on
 
 
 @settings
@@ -23,7 +23,7 @@ class FedAvgServer(Algorithm):
 
     server_epochs: Count = 1
 
-    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Finisher":
+    def server_work(self, members: list[Any], images: Tensor, labels: Tensor, work: ServerWorkSettings) -> "Finisher":
         """Refuses a server without images."""
         if not len(images):
             raise InputError("data.server_share: the server has no image, so there is nothing to train on")
@@ -33,7 +33,7 @@ class FedAvgServer(Algorithm):
 class Finisher:
     """Trains the shared tensors once more."""
 
-    def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: CloudSettings) -> None:
+    def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: ServerWorkSettings) -> None:
         self.algorithm, self.images, self.labels, self.work = algorithm, images, labels, work
         self.model: nn.Module = copy.deepcopy(algorithm.model())
         self.batches = 0

@@ -27,7 +27,7 @@ class NaiveMix(Algorithm):
     lam: Annotated[float, Field(ge=0, le=1, alias="lambda")] = 0.1
     objective: Classification
 
-    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
+    def announced(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         """The mean image, and the class proportions."""
         return {"image": x.mean(dim=0), "label": F.one_hot(y, self.objective.classes).float().mean(dim=0)}
 
@@ -41,8 +41,8 @@ class NaiveMix(Algorithm):
 
     def others(self, m: Any, batch: Batch) -> tuple[Tensor, Tensor]:
         """The mean image (channels, height, width) of the client that the batch has drawn, and its labels for each."""
-        k = batch["other"][0] % len(m.told["image"])
-        return m.told["image"][k], m.told["label"][k].expand(len(batch["y"]), -1)
+        k = batch["other"][0] % len(m.announced["image"])
+        return m.announced["image"][k], m.announced["label"][k].expand(len(batch["y"]), -1)
 
     def mixed_loss(self, m: Any, batch: Batch) -> Tensor:
         """(1 - lambda) CE(f(x'), y) + lambda CE(f(x'), y_g) at x' = (1 - lambda) x + lambda x_g."""

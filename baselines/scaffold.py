@@ -57,11 +57,11 @@ class Scaffold(Algorithm):
                 common[name].copy_(c + work.participation * (renewed - own[name]))
                 own[name].copy_(renewed)
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """w."""
         return model.w
 
-    personal = general
+    personal_model = global_model
 
 
 def zeros_like(model: nn.Module) -> nn.Module:

@@ -45,7 +45,7 @@ class SDAFL(Algorithm):
         """The GAN."""
         return [alone(self, self.gan_optimiser, self.gan_epochs)]
 
-    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
+    def announced(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         """Images, bytes, and the labels that they were asked for, in the proportions in which the client has them."""
         labels = y.sort().values[torch.arange(self.synthetic) * len(y) // self.synthetic]
         made = images_of(model.generator, torch.randn(self.synthetic, self.latent, generator=draw), labels)
@@ -61,16 +61,16 @@ class SDAFL(Algorithm):
 
     def both_halves(self, m: Any, batch: Batch) -> Tensor:
         """The mean cross-entropy of own images and of shared ones whose labels are sure."""
-        k = batch["other"] % m.told["labels"].numel()
-        x, asked = m.told["images"].flatten(0, 1)[k].float() / 255, m.told["labels"].flatten()[k]
+        k = batch["other"] % m.announced["labels"].numel()
+        x, asked = m.announced["images"].flatten(0, 1)[k].float() / 255, m.announced["labels"].flatten()[k]
         with torch.no_grad():
             sure, named = self.objective.outputs(m.received.w.eval(), {"x": x})[0].softmax(dim=1).max(dim=1)
         pseudo = torch.where(sure >= self.confidence, named, UNSURE)
         y = torch.cat([batch["y"], asked if self.labels == "client" else pseudo])
         return self.objective.loss(m.w, {"x": torch.cat([batch["x"], x]), "y": y})
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """w."""
         return model.w
 
-    personal = general
+    personal_model = global_model

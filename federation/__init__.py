@@ -3,14 +3,14 @@
 from common.settings import settings
 from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, Work, sq_distance
 from federation.channel import Channel, Message
-from federation.cloud import train_on
 from federation.data import ClientData, View
 from federation.functional import call_with
-from federation.hooks import Cloud, CloudSettings, Listener, Meeting, require
+from federation.hooks import Exchange, Listener, ServerWork, ServerWorkSettings, require
 from federation.local import Diverged
 from federation.mapped import MappedSimulation
 from federation.models import copied, twins
 from federation.names import Names, anywhere, batch_norm, everything, names, nothing
+from federation.server_work import train_on
 from federation.simulation import Simulation
 
 __all__ = [
@@ -18,16 +18,16 @@ __all__ = [
     "Batch",
     "Channel",
     "ClientData",
-    "Cloud",
-    "CloudSettings",
     "Diverged",
+    "Exchange",
     "Listener",
     "MappedSimulation",
-    "Meeting",
     "Message",
     "Names",
     "Objective",
     "Phase",
+    "ServerWork",
+    "ServerWorkSettings",
     "Simulation",
     "Update",
     "View",

@@ -9,7 +9,7 @@ from common.errors import InputError
 from common.spec import TrainingSettings
 from federation.algorithm import Algorithm, Phase
 from federation.data import ClientData
-from federation.hooks import Conversing, FineTuning
+from federation.hooks import Exchanging, FineTuning
 from federation.local import steps_in, updates_of
 from federation.names import selected
 
@@ -40,8 +40,8 @@ def _counted(
 
 
 def steps_ahead(algorithm: Algorithm, schedule: list[list[int]], work: Ahead) -> int:
-    """The steps of all clients; a round that is a conversation counts as one for each that takes part."""
-    talks = sum(map(len, schedule)) if isinstance(algorithm, Conversing) else 0
+    """The steps of all clients; a round that is an exchange counts as one for each that takes part."""
+    talks = sum(map(len, schedule)) if isinstance(algorithm, Exchanging) else 0
     return talks + sum(count.total() for _, count in work)
 
 

@@ -136,25 +136,25 @@ class Algorithm:
         """Local work of every client before the first round."""
         return []
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """The part of what a client holds that is the objective's model as the server would know it."""
         return model
 
-    def personal(self, model: Any) -> Any:
+    def personal_model(self, model: Any) -> Any:
         """The part of what a client holds that is its own, complete model of the objective."""
         return model
 
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """What a client's own model is scored by on test images x in [0, 1]: name -> a number for each, (batch,)."""
-        return self.objective.scores(self.personal(model), x, y)
+        return self.objective.scores(self.personal_model(model), x, y)
 
-    def generalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+    def global_features(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under the shared model: `features` (batch, dimensions)."""
-        return {"features": self.general(model).encoder(x)}
+        return {"features": self.global_model(model).encoder(x)}
 
-    def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+    def personal_features(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """Features of images under a client's own model."""
-        return {"features": self.personal(model).encoder(x)}
+        return {"features": self.personal_model(model).encoder(x)}
 
 
 def sq_distance(model: nn.Module, reference: nn.Module) -> Tensor:

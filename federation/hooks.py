@@ -71,13 +71,13 @@ class Referring(Protocol):
 
 
 @runtime_checkable
-class Telling(Protocol):
+class Announcing(Protocol):
     """Clients tell each other something once, before the first round: the mean images of `NaiveMix`."""
 
-    def told(self, model: Any, x: Tensor, y: Tensor, draw: Generator) -> dict[str, Tensor]:
+    def announced(self, model: Any, x: Tensor, y: Tensor, draw: Generator) -> dict[str, Tensor]:
         """What each client tells all others, after the prologue, of its model, its images x and labels y.
 
-        Everybody finds it in `model.told`, name -> (clients, *shape), in the order of the clients.
+        Everybody finds it in `model.announced`, name -> (clients, *shape), in the order of the clients.
         """
 
 
@@ -87,14 +87,14 @@ class Precomputing(Protocol):
 
     def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Per-sample tensors, of a client's images x and their labels y, that stay fixed once the prologue is over and
-        everybody has been told; batches and meetings have them."""
+        everybody has been told; batches and exchanges have them."""
 
 
 # ---- rounds that are more than local work and a mean
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Exchange:
     """A round of a protocol of an algorithm's own: who is there, and the channel between them.
 
     Attributes:
@@ -128,10 +128,10 @@ def _travelling(said: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 @runtime_checkable
-class Conversing(Protocol):
+class Exchanging(Protocol):
     """A round is a protocol of its own, in the place of local work and averaging: a layer of `FedINB`."""
 
-    def converse(self, meeting: Meeting) -> list[dict[str, float]]:
+    def exchange(self, exchange: Exchange) -> list[dict[str, float]]:
         """One round.
 
         Returns:
@@ -140,7 +140,7 @@ class Conversing(Protocol):
 
 
 @dataclass(frozen=True)
-class CloudSettings:
+class ServerWorkSettings:
     """How a server's own work is done.
 
     Attributes:
@@ -155,7 +155,7 @@ class CloudSettings:
     styles: Tensor | None = None
 
 
-class Cloud(Protocol):
+class ServerWork(Protocol):
     """What a server does beside averaging: it takes what clients publish, step by step, and works on its own."""
 
     def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
@@ -175,10 +175,10 @@ class Cloud(Protocol):
 
 
 @runtime_checkable
-class Clouded(Protocol):
+class WorkingServer(Protocol):
     """The server does more than averaging: the classifier of `PSFedGAN`."""
 
-    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> Cloud:
+    def server_work(self, members: list[Any], images: Tensor, labels: Tensor, work: ServerWorkSettings) -> ServerWork:
         """The server's own work. Called once, before anything is trained.
 
         Args:
@@ -204,7 +204,7 @@ class Listener(Protocol):
 class Overheard(Protocol):
     """Somebody listens on the channel: the attackers of `PSFedGAN`."""
 
-    def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:
+    def eavesdroppers(self, members: list[Any], work: ServerWorkSettings) -> list[Listener]:
         """Who does. `members` as at the start: what is known of them beforehand may be used."""
 
 

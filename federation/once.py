@@ -4,26 +4,26 @@ import torch
 from torch import Tensor
 
 from federation.channel import Channel
-from federation.hooks import Precomputing, Telling
+from federation.hooks import Announcing, Precomputing
 from federation.local import LocalWork, generator
 
 
-def tell(algorithm: Telling, local: LocalWork, channel: Channel) -> None:
+def announce(algorithm: Announcing, local: LocalWork, channel: Channel) -> None:
     """Clients hear what each of the others has to say; it crosses the channel before round 1."""
     clients = list(range(len(local.data.clients)))
     said = [_told(algorithm, local, client) for client in clients]
-    told = {f"told.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
+    told = {f"announced.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
     if told and (0, 0, "up", next(iter(told))) not in channel.traffic:  # a run that goes on has heard it
         channel.down(0, clients, channel.up(0, clients, told))
     for member in local.population.members if told else ():
-        member.__dict__["told"] = {name.removeprefix("told."): rows for name, rows in told.items()}
+        member.__dict__["announced"] = {name.removeprefix("announced."): rows for name, rows in told.items()}
 
 
 @torch.no_grad()
-def _told(algorithm: Telling, local: LocalWork, client: int) -> dict[str, Tensor]:
+def _told(algorithm: Announcing, local: LocalWork, client: int) -> dict[str, Tensor]:
     indices, draw = local.data.clients[client], generator(local.seed, "told", client)
     seen = local.seen(client, indices, draw)
-    return algorithm.told(local.population.members[client], seen, local.data.labels[indices], draw)
+    return algorithm.announced(local.population.members[client], seen, local.data.labels[indices], draw)
 
 
 @torch.no_grad()

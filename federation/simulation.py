@@ -16,22 +16,23 @@ from federation.algorithm import Algorithm
 from federation.channel import Channel, Message
 from federation.data import ClientData, as_float
 from federation.hooks import (
-    Clouded,
-    CloudSettings,
-    Conversing,
+    Announcing,
+    Exchange,
+    Exchanging,
     FineTuning,
-    Meeting,
     Overheard,
     Precomputing,
     Preparing,
     Referring,
-    Telling,
+    ServerWork,
+    ServerWorkSettings,
+    WorkingServer,
     check,
 )
 from federation.local import LocalWork, Row, decay, generator
 from federation.models import copied
 from federation.names import Entry, entries, everything, selected
-from federation.once import constants, tell
+from federation.once import announce, constants
 from federation.population import Population
 from federation.server import Server
 from federation.start import Start, begin, begin_each
@@ -65,7 +66,7 @@ class Simulation:
         round: the last finished round; 0 once the prologue is over, -1 before.
         local: what clients do by themselves, and the history of it.
         scores: rows of whoever scores the clients between rounds, kept here so that a checkpoint holds them.
-        notes: rows of an algorithm whose rounds are conversations of its own.
+        notes: rows of an algorithm whose rounds are exchanges of its own.
     """
 
     local_work: ClassVar[type[LocalWork]] = LocalWork
@@ -131,10 +132,12 @@ class Simulation:
         self.server = Server(tensors, parameters, self.settings.server)
         members, own = self.population.members, self.data.server
         styles = None if self.data.styles is None else self.data.styles[own]
-        work = CloudSettings(self.seed, self.settings.optimiser, self.settings.batch_size, styles)
+        work = ServerWorkSettings(self.seed, self.settings.optimiser, self.settings.batch_size, styles)
         images, labels = as_float(self.data.images[own]), self.data.labels[own]
         algorithm = self.algorithm
-        self.cloud = algorithm.cloud(members, images, labels, work) if isinstance(algorithm, Clouded) else None
+        self.server_work: ServerWork | None = None
+        if isinstance(algorithm, WorkingServer):
+            self.server_work = algorithm.server_work(members, images, labels, work)
         self.eavesdroppers = algorithm.eavesdroppers(members, work) if isinstance(algorithm, Overheard) else []
         self.channel.listeners += tuple(self.eavesdroppers)
 
@@ -154,8 +157,8 @@ class Simulation:
             self.local.train(0, everyone, self.algorithm.prologue(), "prologue")
             self.round = 0
             after_round(self)
-        if isinstance(self.algorithm, Telling):
-            tell(self.algorithm, self.local, self.channel)
+        if isinstance(self.algorithm, Announcing):
+            announce(self.algorithm, self.local, self.channel)
         if isinstance(self.algorithm, Precomputing):
             self.local.constants = [constants(self.algorithm, self.local, client) for client in everyone]
         while self.round < self.settings.rounds:
@@ -171,14 +174,14 @@ class Simulation:
         if names:
             self._broadcast(round, chosen)
         self.local.train(round, chosen, self.algorithm.phases(), "round")
-        if isinstance(self.algorithm, Conversing):
-            self._converse(self.algorithm, round, chosen)
+        if isinstance(self.algorithm, Exchanging):
+            self._exchange(self.algorithm, round, chosen)
         if names:
             uploads = self.channel.up(round, chosen, self.population.rows(chosen, names))
             sizes = [len(self.data.share(client, round)) for client in chosen]
             self.server.aggregate(uploads, sizes, decay(self.settings, round))
-        if self.cloud is not None:
-            self.cloud.finish(round, self.server.tensors)
+        if self.server_work is not None:
+            self.server_work.finish(round, self.server.tensors)
 
     def _broadcast(self, round: int, clients: list[int]) -> None:
         payload = self.channel.down(round, clients, self.server.tensors)
@@ -188,8 +191,8 @@ class Simulation:
             value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor
             setattr(entry.owner, entry.leaf, value)
 
-    def _converse(self, algorithm: Conversing, round: int, chosen: list[int]) -> None:
-        meeting = Meeting(
+    def _exchange(self, algorithm: Exchanging, round: int, chosen: list[int]) -> None:
+        exchange = Exchange(
             round,
             self.seed,
             chosen,
@@ -198,7 +201,7 @@ class Simulation:
             self._labels(round, chosen),
             self.channel,
         )
-        self.notes += [{"round": round} | row for row in algorithm.converse(meeting)]
+        self.notes += [{"round": round} | row for row in algorithm.exchange(exchange)]
         self._tick(round, len(chosen))
 
     def _publish(self, round: int, client: int, message: dict[str, Tensor]) -> None:
@@ -206,9 +209,9 @@ class Simulation:
             return
         sent = {f"published.{name}": tensor.unsqueeze(0) for name, tensor in message.items()}
         arrived = self.channel.up(round, [client], sent)
-        if self.cloud is not None:
+        if self.server_work is not None:
             message = {name.removeprefix("published."): rows[0] for name, rows in arrived.items()}
-            self.cloud.receive(round, client, message)
+            self.server_work.receive(round, client, message)
 
     def _labels(self, round: int, chosen: list[int]) -> list[Tensor]:
         return [self.data.labels[self.data.share(client, round)] for client in chosen]
@@ -275,7 +278,7 @@ class Simulation:
             "server": self.server.state(),
             "storage": self.population.storage,
             "eavesdroppers": [listener.state() for listener in self.eavesdroppers],
-            "cloud": None if self.cloud is None else self.cloud.state(),
+            "server_work": None if self.server_work is None else self.server_work.state(),
             "optimiser_states": self.local.optimiser_states,
             "batches": dict(self.local.batches),
             "history": self.local.history,
@@ -293,8 +296,8 @@ class Simulation:
         self.population.load(state["storage"])
         self.local.history = state["history"]
         self.local.optimiser_states, self.local.batches = state["optimiser_states"], Counter(state["batches"])
-        if self.cloud is not None:
-            self.cloud.load(state["cloud"])
+        if self.server_work is not None:
+            self.server_work.load(state["server_work"])
         for listener, kept in zip(self.eavesdroppers, state["eavesdroppers"], strict=True):
             listener.load(kept)
         self.channel.traffic.update(state["traffic"])

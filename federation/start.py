@@ -57,4 +57,4 @@ def _put(algorithm: Algorithm, model: nn.Module, tensors: dict[str, Tensor]) -> 
 def _started(algorithm: Algorithm, model: nn.Module) -> list[Any]:
     if isinstance(algorithm, Transfers):
         return algorithm.started(model)
-    return [algorithm.general(model), algorithm.personal(model)]
+    return [algorithm.global_model(model), algorithm.personal_model(model)]

@@ -93,7 +93,7 @@ class FedDIRT(Algorithm):
         """T_m."""
         return [model.translator]
 
-    def told(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
+    def announced(self, model: Any, x: Tensor, y: Tensor, draw: torch.Generator) -> dict[str, Tensor]:
         """T_m, whole."""
         return model.translator.state_dict() if self.through == "domains" else {}
 
@@ -105,14 +105,15 @@ class FedDIRT(Algorithm):
         """
         own = model.translator.eval()
         if self.translation == "rotation":
-            return {"translated": torch.stack([own.turned(x, angle) for angle in model.told["angle"]], dim=1)}
+            return {"translated": torch.stack([own.turned(x, angle) for angle in model.announced["angle"]], dim=1)}
         if not own.theta.any():
             raise InputError("start: FedDIRT needs a run of fedinb, whose clients' translators it works with")
         layers = 0 if self.translation == "autoencoders" else None
         z = own.latent(x, y, layers)
         if self.through == "shared":
             return {"translated": own.images(z, y, layers=0).unsqueeze(1)}
-        others = ({name: rows[m] for name, rows in model.told.items()} for m in range(len(model.told["theta"])))
+        told = model.announced
+        others = ({name: rows[m] for name, rows in told.items()} for m in range(len(told["theta"])))
         return {"translated": torch.stack([call_with(other, _images, own, z, y, layers) for other in others], dim=1)}
 
     def draw(self, x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:
@@ -131,11 +132,11 @@ class FedDIRT(Algorithm):
         loss = self.objective.criterion(m.w, [m.w.head(z)], batch)
         return loss + self.weight * F.mse_loss(m.w.encoder(translated), z)
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """w."""
         return model.w
 
-    personal = general
+    personal_model = global_model
 
 
 class Rotation(nn.Module):

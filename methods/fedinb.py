@@ -1,6 +1,6 @@
 """FedINB: Zhou, Azam, Brinton and Inouye 2023, "Efficient Federated Domain Translation".
 
-Nothing is averaged: a round is a layer (Algorithm 3), and a layer is a conversation of its own over the channel.
+Nothing is averaged: a round is a layer (Algorithm 3), and a layer is an exchange of its own over the channel.
 Domains (clients), classes and directions are tensor axes. Shapes: samples x (domains, classes, n, d), directions theta
 (classes, d, K), slices (domains, classes, K, n).
 
@@ -19,7 +19,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.settings import Count, Layers, Units, settings
 from common.spec import TrainingSettings
-from federation import Algorithm, Meeting, Phase, nothing
+from federation import Algorithm, Exchange, Phase, nothing
 from objectives import Autoencoder, monotone, slices, stiefel
 from objectives.iterative import Translator
 
@@ -79,7 +79,7 @@ class FedINB(Algorithm):
         return [Phase(self.objective.updates(), epochs=epochs)] if epochs and trained else []
 
     def phases(self) -> list[Phase]:
-        """No local work beside the conversation."""
+        """No local work beside the exchange."""
         return []
 
     def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
@@ -102,22 +102,22 @@ class FedINB(Algorithm):
         return {"codes": model.eval().encoder(x)}
 
     @torch.no_grad()
-    def converse(self, meeting: Meeting) -> list[dict[str, float]]:
+    def exchange(self, exchange: Exchange) -> list[dict[str, float]]:
         """A layer: directions, then the maps along them. Returns what each iteration came to."""
-        cases = zip(meeting.members, meeting.constants, meeting.labels, strict=True)
-        x = torch.stack([_by_class(*case, meeting.round - 1) for case in cases])
-        theta, notes = Search(self, meeting, x).run()
-        centre, own = self.averaged(meeting, slices.slices(x, theta.to(x)).double())
-        for member, histogram in zip(meeting.members, own, strict=True):
-            member.put(meeting.round - 1, theta, histogram, centre)
+        cases = zip(exchange.members, exchange.constants, exchange.labels, strict=True)
+        x = torch.stack([_by_class(*case, exchange.round - 1) for case in cases])
+        theta, notes = Search(self, exchange, x).run()
+        centre, own = self.averaged(exchange, slices.slices(x, theta.to(x)).double())
+        for member, histogram in zip(exchange.members, own, strict=True):
+            member.put(exchange.round - 1, theta, histogram, centre)
         return notes
 
-    def averaged(self, meeting: Meeting, z: Tensor) -> tuple[Tensor, Tensor]:
+    def averaged(self, exchange: Exchange, z: Tensor) -> tuple[Tensor, Tensor]:
         """Algorithm 2 along all directions at once, with equal weights: quantiles of the barycenter, as clients hear
         them, and their own histograms."""
-        own = meeting.up(histogram=monotone.estimated(z, self.map_bins).histogram())
+        own = exchange.up(histogram=monotone.estimated(z, self.map_bins).histogram())
         centre = monotone.barycenter(monotone.Distribution.of_histogram(own))
-        return meeting.down(barycenter=centre.quantiles()), own
+        return exchange.down(barycenter=centre.quantiles()), own
 
     def translate(self, source: Any, targets: Iterable[Any], x: Tensor, y: Tensor) -> list[Tensor]:
         """f = T_target^-1 after T_source: images x of a client's domain, with labels y, as those of each of others."""
@@ -137,10 +137,10 @@ class Search:
     What the other side works with is what crossed the channel, 32-bit floats.
     """
 
-    def __init__(self, inb: FedINB, meeting: Meeting, x: Tensor) -> None:
-        self.inb, self.meeting, self.x = inb, meeting, x
+    def __init__(self, inb: FedINB, exchange: Exchange, x: Tensor) -> None:
+        self.inb, self.exchange, self.x = inb, exchange, x
         self.domains, classes, _, d = x.shape
-        draw = torch.Generator().manual_seed(random_key(meeting.seed, "directions", meeting.round))
+        draw = torch.Generator().manual_seed(random_key(exchange.seed, "directions", exchange.round))
         self.theta = stiefel.random(classes, d, inb.directions, draw)
         # ours is Eq. 2, the mean over domains; the authors' code (iaf/swd_hist.py) takes its steps on the sum
         self.tau = torch.full((classes,), inb.first_step * self.domains, dtype=torch.float64)
@@ -149,7 +149,7 @@ class Search:
 
     def run(self) -> tuple[Tensor, list[dict[str, float]]]:
         """The directions, and what each iteration came to."""
-        self.theta = self.meeting.down(theta=self.theta).double()
+        self.theta = self.exchange.down(theta=self.theta).double()
         self.loss, self.ordered, self.centre = self._objective(self.theta, self.active)
         for number in range(1, self.inb.iterations + 1):
             still = self._iteration(number)
@@ -163,9 +163,9 @@ class Search:
         which = self.active
         theta, loss, tau = self.theta[which], self.loss[which], self.tau[which]
         own = slices.gradient(self.x, self._sorted(which), self._left_behind(which), which) / self.domains
-        gradient = self.meeting.up(gradient=own).double().sum(dim=0)
+        gradient = self.exchange.up(gradient=own).double().sum(dim=0)
         slope = stiefel.slope(theta, gradient)
-        tried = self.meeting.down(theta=stiefel.cayley(theta, gradient, tau)).double()
+        tried = self.exchange.down(theta=stiefel.cayley(theta, gradient, tau)).double()
         direction = stiefel.recovered(theta, tried, tau)
         left, trials = torch.arange(len(which)), torch.zeros(len(which))
         for _ in range(TRIALS):
@@ -173,7 +173,7 @@ class Search:
             self._accept(which[left], tried, found, ordered, centre)
             trials[left] += 1
             again = found > loss[left] + ARMIJO * tau[left] * slope[left]
-            self.meeting.down(halved=again)
+            self.exchange.down(halved=again)
             left = left[again]
             if not len(left):
                 break
@@ -188,10 +188,10 @@ class Search:
         """The loss of each class, and slices and their barycenter, once they have crossed the channel."""
         ordered, bins = slices.sorted_slices(self.x, theta.to(self.x), which), self.inb.bins
         sent = ordered.values if bins is None else slices.histogram(ordered.values, bins)
-        centre = self.meeting.down(barycenter_slices=self.meeting.up(slices=sent).mean(dim=0))
+        centre = self.exchange.down(barycenter_slices=self.exchange.up(slices=sent).mean(dim=0))
         if bins is not None:
             centre = slices.pseudo_samples(centre, ordered.values.shape[-1])
-        losses = self.meeting.up(loss=slices.loss(ordered.values, centre) / self.domains)
+        losses = self.exchange.up(loss=slices.loss(ordered.values, centre) / self.domains)
         return losses.double().sum(dim=0), ordered, centre
 
     def _left_behind(self, which: Tensor) -> Tensor:
@@ -200,8 +200,8 @@ class Search:
         if bins is None or self.inb.barycenter == "constant":
             return centre
         apart = self._sorted(which).values - centre
-        edges = self.meeting.up(apart=slices.gathered(apart, bins + 1)).mean(dim=0)
-        return centre + slices.gathered(self.meeting.down(apart=edges), apart.shape[-1])
+        edges = self.exchange.up(apart=slices.gathered(apart, bins + 1)).mean(dim=0)
+        return centre + slices.gathered(self.exchange.down(apart=edges), apart.shape[-1])
 
     def _accept(self, which: Tensor, theta: Tensor, loss: Tensor, ordered: slices.Sorted, centre: Tensor) -> None:
         self.theta[which], self.loss[which], self.centre[which] = theta, loss, centre

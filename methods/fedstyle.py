@@ -98,13 +98,13 @@ class FedStyle(Algorithm):
         """L_unsup(g_c(h1), g_c(h2))."""
         return self.objective.criterion(content, [content.projector(h1), content.projector(h2)], batch)
 
-    def general(self, model: Any) -> Any:
+    def global_model(self, model: Any) -> Any:
         """The content model."""
         return model.content
 
-    def personalised(self, model: Any, x: Tensor) -> dict[str, Tensor]:
+    def personal_features(self, model: Any, x: Tensor) -> dict[str, Tensor]:
         """h_c and h_s, which Eq. 4 combines: h = h_c + G([h_c, h_s])."""
-        return {**self.generalised(model, x), "style": styled(model, x)}
+        return {**self.global_features(model, x), "style": styled(model, x)}
 
 
 def originals(x: Tensor, y: Tensor, generator: torch.Generator) -> Batch:

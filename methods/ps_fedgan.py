@@ -18,9 +18,9 @@ from common.spec import OptimiserSettings, TrainingSettings
 from federation import (
     Algorithm,
     Batch,
-    CloudSettings,
     Listener,
     Phase,
+    ServerWorkSettings,
     Update,
     names,
     nothing,
@@ -132,11 +132,11 @@ class PSFedGAN(Algorithm):
             member.secret.fill_(random_key(seed, "secret", user) % 2**62)
             member.generator.load_state_dict(self.from_secret(int(member.secret)).state_dict())
 
-    def cloud(self, members: list[Any], images: Tensor, labels: Tensor, work: CloudSettings) -> "Cloud":
+    def server_work(self, members: list[Any], images: Tensor, labels: Tensor, work: ServerWorkSettings) -> "Cloud":
         """The server draws the same G; the classifier is trained on its images."""
         return Cloud(self, [int(member.secret) for member in members], images, labels, work)
 
-    def eavesdroppers(self, members: list[Any], work: CloudSettings) -> list[Listener]:
+    def eavesdroppers(self, members: list[Any], work: ServerWorkSettings) -> list[Listener]:
         """Every attacker on every user; those that know the same are one."""
         listeners: list[Listener] = []
         for user, member in enumerate(members):
@@ -148,7 +148,7 @@ class PSFedGAN(Algorithm):
             listeners += known.values()
         return listeners
 
-    def _eavesdropper(self, attacker: Attacker, user: int, secret: int, work: CloudSettings) -> Eavesdropper:
+    def _eavesdropper(self, attacker: Attacker, user: int, secret: int, work: ServerWorkSettings) -> Eavesdropper:
         seed = random_key(work.seed, attacker.label, user) % 2**62
         twin = self.twin(secret, secret if attacker.masks == "shared" else seed, work.optimiser)
         true = twin.generator
@@ -176,7 +176,7 @@ class Cloud:
     """The server: a twin of every user's generator, its own images, and the global classifier C_l."""
 
     def __init__(
-        self, algorithm: PSFedGAN, secrets: list[int], images: Tensor, labels: Tensor, work: CloudSettings
+        self, algorithm: PSFedGAN, secrets: list[int], images: Tensor, labels: Tensor, work: ServerWorkSettings
     ) -> None:
         self.algorithm, self.work, self.own = algorithm, work, (images, labels)
         self.twins = [algorithm.twin(secret, secret, work.optimiser) for secret in secrets]

@@ -43,7 +43,7 @@ def _trained(kind, dealt, rounds: int = 1) -> Simulation:
 
 
 def _by_hand(simulation, dealt, client: int) -> float:
-    model = simulation.algorithm.personal(simulation.synchronised(client)).eval()
+    model = simulation.algorithm.personal_model(simulation.synchronised(client)).eval()
     right = []
     for index in dealt.tests[client].tolist():
         image = dealt.images[index : index + 1].float() / 255
@@ -103,7 +103,7 @@ def check_unseen(kind, ask=scores) -> None:
     found = {(row["client"], row["style"], row["part"]): row["value"] for row in rows if row["client"] >= 0}
     expected = {}
     for client in range(3):
-        model = simulation.algorithm.personal(simulation.synchronised(client)).eval()
+        model = simulation.algorithm.personal_model(simulation.synchronised(client)).eval()
         for style, part, indices in (
             ("", "", dealt.test[0]),
             ("90", "train", dealt.train[1]),

@@ -48,7 +48,7 @@ def _case(seed: int = 0):
         "label": torch.rand(3, 10, generator=draw).double(),
     }
     told["label"] /= told["label"].sum(dim=1, keepdim=True)
-    model.__dict__["told"] = told
+    model.__dict__["announced"] = told
     batch = {
         "x": torch.rand(7, 3, 8, 8, generator=draw).double(),
         "y": torch.randint(10, (7,), generator=draw),
@@ -154,19 +154,19 @@ def test_means_cross_the_channel_once_and_reach_everybody(kind):
     everyone = data()
     simulation = Simulation(_made(kind), everyone, training(rounds=2), 7, listeners=[heard.append])
     simulation.run()
-    told = [message for message in heard if any(name.startswith("told.") for name in message.tensors)]
+    told = [message for message in heard if any(name.startswith("announced.") for name in message.tensors)]
     assert [(m.round, m.direction) for m in told] == [(0, "up"), (0, "down")]
     for k, indices in enumerate(everyone.clients):
         image = everyone.images[indices].float().div(255).mean(dim=0)
         label = torch.bincount(everyone.labels[indices], minlength=10) / len(indices)
-        torch.testing.assert_close(told[0].tensors["told.image"][k], image)
-        torch.testing.assert_close(told[0].tensors["told.label"][k], label)
-    size = told[0].tensors["told.image"][0].nbytes + told[0].tensors["told.label"][0].nbytes
+        torch.testing.assert_close(told[0].tensors["announced.image"][k], image)
+        torch.testing.assert_close(told[0].tensors["announced.label"][k], label)
+    size = told[0].tensors["announced.image"][0].nbytes + told[0].tensors["announced.label"][0].nbytes
     up = sum(n for (round, _, way, _), n in simulation.channel.traffic.items() if (round, way) == (0, "up"))
     down = sum(n for (round, _, way, _), n in simulation.channel.traffic.items() if (round, way) == (0, "down"))
     assert (up, down) == (3 * size, 9 * size)
     for member in simulation.population.members:
-        assert torch.equal(member.told["image"], told[1].tensors["told.image"])
+        assert torch.equal(member.announced["image"], told[1].tensors["announced.image"])
 
 
 def test_a_run_that_goes_on_hears_nothing_twice():
@@ -198,4 +198,4 @@ def test_means_are_of_images_as_their_client_sees_them():
     dark = ClientData(everyone.images, everyone.labels, everyone.clients, views=(lambda x, g: 0 * x,) * 3)
     simulation = Simulation(_made(NaiveMix), dark, training(rounds=1), 7)
     simulation.run()
-    assert not simulation.population.members[0].told["image"].any()
+    assert not simulation.population.members[0].announced["image"].any()

@@ -206,7 +206,7 @@ def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():
     w, v = (part.eval().encoder(x) for part in (trained.w, trained.v))
 
     def personal(**settings):
-        return APFL(**made, **settings).personalised(trained, x)["features"]
+        return APFL(**made, **settings).personal_features(trained, x)["features"]
 
     assert torch.equal(personal(reading="fedstyle"), v)
     assert torch.equal(personal(reading="fedstyle", features="local"), v)

@@ -74,7 +74,7 @@ def test_the_loss_by_hand():
         (">= self.confidence", "< self.confidence"),
         ("m.received.w.eval()", "m.w.eval()"),
         (".float() / 255", ".float()"),
-        ('m.told["labels"].flatten()[k]', 'm.told["labels"].flatten()[-k]'),
+        ('m.announced["labels"].flatten()[k]', 'm.announced["labels"].flatten()[-k]'),
         ("named, UNSURE", "UNSURE, named"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_wrong_loss_is_caught(right, wrong):
 
 def test_where_nothing_is_sure_only_own_images_count():
     algorithm, model, _, _, batch = _case(confidence=1.0)
-    both = torch.cat([batch["x"], model.told["images"].flatten(0, 1)[[1, 17]].float() / 255])
+    both = torch.cat([batch["x"], model.announced["images"].flatten(0, 1)[[1, 17]].float() / 255])
     torch.testing.assert_close(
         algorithm.both_halves(model, batch), F.cross_entropy(_logits(model.w, both)[:2], batch["y"])
     )
@@ -100,7 +100,7 @@ def test_a_client_asks_for_its_labels_in_the_proportions_in_which_it_has_them(ow
     algorithm = _made(synthetic=4000)
     y = torch.cat([torch.full((n,), label) for label, n in owned.items()])
     y = y[torch.randperm(len(y), generator=torch.Generator().manual_seed(0))] if shuffled else y
-    told = algorithm.told(algorithm.model(), torch.rand(len(y), *[1] * 3), y, torch.Generator().manual_seed(1))
+    told = algorithm.announced(algorithm.model(), torch.rand(len(y), *[1] * 3), y, torch.Generator().manual_seed(1))
     assert Counter(told["labels"].tolist()) == asked
     assert len(told["images"]) == 4000
 
@@ -157,15 +157,15 @@ def test_images_are_told_once_as_bytes_with_labels_that_the_client_has():
     everyone = data()
     simulation = Simulation(_made(), everyone, training(rounds=2), 7, listeners=[heard.append])
     simulation.run()
-    told = [m for m in heard if any(name.startswith("told.") for name in m.tensors)]
+    told = [m for m in heard if any(name.startswith("announced.") for name in m.tensors)]
     assert [m.direction for m in told] == ["up", "down"]
-    assert told[0].tensors["told.images"].dtype == torch.uint8
-    assert told[0].tensors["told.images"].shape == (3, 12, 3, 8, 8)
+    assert told[0].tensors["announced.images"].dtype == torch.uint8
+    assert told[0].tensors["announced.images"].shape == (3, 12, 3, 8, 8)
     for k, indices in enumerate(everyone.clients):
-        assert set(told[0].tensors["told.labels"][k].tolist()) <= set(everyone.labels[indices].tolist())
-    shared = {name.split(".")[0] for m in heard for name in m.tensors if not name.startswith("told.")}
+        assert set(told[0].tensors["announced.labels"][k].tolist()) <= set(everyone.labels[indices].tolist())
+    shared = {name.split(".")[0] for m in heard for name in m.tensors if not name.startswith("announced.")}
     assert shared == {"w"}, "the GAN stays"
     pretraining = [row for row in simulation.history if row["stage"] == "prologue"]
     assert {row["update"] for row in pretraining} == {0, 1}
-    images = told[0].tensors["told.images"].float()
+    images = told[0].tensors["announced.images"].float()
     assert (images[0] != images[1]).any()

@@ -17,7 +17,7 @@ from diptych.assembly import build_algorithm
 from diptych.cost import images_of
 from diptych.study import load_study
 from diptych.training import client_data
-from federation import ClientData, CloudSettings, Simulation, train_on
+from federation import ClientData, ServerWorkSettings, Simulation, train_on
 from methods import ps_fedgan
 from tests.digits import dealt, objective, same, simulate, training
 from tests.mutation import mutated
@@ -55,7 +55,7 @@ def check_steps(train=train_on) -> None:
     model = made.model()
     reference = copy.deepcopy(model)
     x, y = torch.rand(5, 3, 8, 8), torch.tensor([0, 1, 2, 3, 4])
-    train(made, model, x, y, CloudSettings(0, SGD, 2), [], torch.Generator().manual_seed(4), 2)
+    train(made, model, x, y, ServerWorkSettings(0, SGD, 2), [], torch.Generator().manual_seed(4), 2)
     order = torch.Generator().manual_seed(4)
     optimiser = torch.optim.SGD(reference.parameters(), lr=0.1)
     for rows in [r for _ in range(2) for r in torch.randperm(5, generator=order).split(2) if len(r) == 2]:
@@ -75,7 +75,10 @@ def test_training_on_the_server_by_hand():
     [("range(epochs)", "range(1)"), ("len(rows) > 1", "True"), ("labels[rows], draw", "labels[rows] * 0, draw")],
 )
 def test_wrong_training_is_caught(right, wrong):
-    with mutated("federation.cloud", "train_on", right, wrong) as mutant, pytest.raises((AssertionError, ValueError)):
+    with (
+        mutated("federation.server_work", "train_on", right, wrong) as mutant,
+        pytest.raises((AssertionError, ValueError)),
+    ):
         check_steps(mutant)
 
 
@@ -83,12 +86,12 @@ def test_the_servers_batches_are_counted_over_rounds():
     """Two in each round, and the generator's step after the third of them."""
     made = FedAvgServer(objective=objective("gan"))
     images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
-    server = made.cloud([], images, labels, CloudSettings(0, SGD, 2))
+    server = made.cloud([], images, labels, ServerWorkSettings(0, SGD, 2))
     moved = []
     for round in (1, 2, 3):
         before = {name: t.clone() for name, t in server.model.state_dict().items()}
         if round == 3:  # another one goes on from here
-            kept, server = server.state(), made.cloud([], images, labels, CloudSettings(0, SGD, 2))
+            kept, server = server.state(), made.cloud([], images, labels, ServerWorkSettings(0, SGD, 2))
             server.load(kept)
         shared = {name: t.clone() for name, t in before.items()}
         server.finish(round, shared)
@@ -142,7 +145,7 @@ def test_the_servers_images_have_their_styles():
     asked = []
     object.__setattr__(made.objective, "one_hot", lambda domains: asked.append(domains) or torch.eye(3)[domains])
     images, draw = data.images[data.server].float() / 255, torch.Generator().manual_seed(0)
-    work = CloudSettings(0, SGD, len(images), data.styles[data.server])
+    work = ServerWorkSettings(0, SGD, len(images), data.styles[data.server])
     train_on(made.objective, made.model(), images, data.labels[data.server], work, [], draw, 1, work.styles)
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
     assert torch.equal(asked[0], work.styles[order])
@@ -180,8 +183,8 @@ def _classifier_steps(spec, monkeypatch) -> int:
     small = {**spec.algorithm, "latent": 1, "width": 1}
     algorithm = build_algorithm(spec.model_copy(update={"algorithm": small}), 10)
     members = [algorithm.model() for _ in range(spec.data.clients)]
-    work = CloudSettings(0, spec.training.optimiser, spec.training.batch_size)
-    cloud = algorithm.cloud(members, torch.zeros(own, 1, 1, 1), torch.zeros(own, dtype=torch.long), work)
+    work = ServerWorkSettings(0, spec.training.optimiser, spec.training.batch_size)
+    cloud = algorithm.server_work(members, torch.zeros(own, 1, 1, 1), torch.zeros(own, dtype=torch.long), work)
     for twin in cloud.twins:
         twin.labels.add(0)
     cloud.finish(1, {})

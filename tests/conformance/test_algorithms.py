@@ -21,7 +21,7 @@ from diptych.training import client_data, train
 from federation import Algorithm, Simulation, nothing
 from federation.channel import Message
 from federation.checkpoint import resume, save
-from federation.hooks import Conversing, FineTuning, Telling, pooled
+from federation.hooks import Announcing, Exchanging, FineTuning, pooled
 from federation.names import selected
 from objectives import OBJECTIVES
 from partitions import Partition
@@ -200,13 +200,13 @@ def test_only_what_it_declares_crosses_and_every_byte_counts(name):
     simulation.run()
     declared = {entry.name for entry in selected(simulation.template, simulation.algorithm.shared)}
     crossed = {key for message in heard for key in message.tensors}
-    told = {key for key in crossed if key.startswith("told.")}
-    assert bool(told) == (isinstance(simulation.algorithm, Telling))
+    told = {key for key in crossed if key.startswith("announced.")}
+    assert bool(told) == (isinstance(simulation.algorithm, Announcing))
     published = {key for key in crossed if key.startswith("published.")}
     publishes = [p for phase in simulation.algorithm.phases() for p in (phase, *phase.updates) if p.publish is not None]
     assert bool(published) == bool(publishes)
     said = crossed - told - published - declared
-    assert bool(said) == isinstance(simulation.algorithm, Conversing), "only a conversation has words of its own"
+    assert bool(said) == isinstance(simulation.algorithm, Exchanging), "only an exchange has words of its own"
     alone = pooled(simulation.algorithm) or simulation.algorithm.shared is nothing
     assert bool(crossed) == bool(told or published or said or not alone)
     for direction, copies in (("up", lambda m: 1), ("down", lambda m: len(m.clients))):  # all get the same going down
@@ -259,7 +259,7 @@ def test_a_client_that_is_not_sampled_keeps_its_tensors(name):
 def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     simulation = _trained(name)
     alone = simulation.algorithm.shared is nothing and not pooled(simulation.algorithm)
-    if alone and not hasattr(simulation.algorithm.general(simulation.template), "encoder"):
+    if alone and not hasattr(simulation.algorithm.global_model(simulation.template), "encoder"):
         pytest.skip("no client has an encoder")
     once, again = (features(trained(simulation, _dealt(name))) for _ in range(2))
     assert once.keys() == again.keys()
@@ -289,7 +289,7 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
     made, noted = {"samples.npz"} & left, {"notes.csv"} & left
     assert left - made - noted == set(FILES)
     assert bool(made) == (_fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan", "fedinb"))
-    assert bool(noted) == (issubclass(algorithm_class(name), Conversing))
+    assert bool(noted) == (issubclass(algorithm_class(name), Exchanging))
 
 
 # ---- how it is written

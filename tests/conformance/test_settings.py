@@ -94,7 +94,7 @@ def unchecked(monkeypatch):
 
 def _twins_part(algorithm: PSFedGAN, **settings) -> bool:
     simulation = simulate(algorithm, local_steps=2, **settings)
-    pairs = zip(simulation.population.members, simulation.cloud.twins, strict=True)
+    pairs = zip(simulation.population.members, simulation.server_work.twins, strict=True)
     return any(not same(user.generator.state_dict(), twin.generator.state_dict()) for user, twin in pairs)
 
 

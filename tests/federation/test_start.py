@@ -33,10 +33,10 @@ class _WithAPart(Algorithm):
     def started(self, model):
         return [model.part]
 
-    def general(self, model):
+    def global_model(self, model):
         return model.w
 
-    personal = general
+    personal_model = global_model
 
 
 @pytest.fixture(scope="module")

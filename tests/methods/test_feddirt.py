@@ -13,7 +13,7 @@ from common.settings import checked
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
 from federation.channel import Message
-from federation.once import constants, tell
+from federation.once import announce, constants
 from methods.feddirt import FedDIRT
 from networks import DIRT
 from objectives import OBJECTIVES
@@ -112,13 +112,13 @@ def test_in_the_shared_space_the_own_decoder_makes_the_image_and_nothing_is_told
 def test_translators_cross_once_before_the_first_round_and_are_counted():
     heard: list[Message] = []
     simulation = _trained(listeners=[heard.append])
-    told = [m for m in heard if any(name.startswith("told.") for name in m.tensors)]
+    told = [m for m in heard if any(name.startswith("announced.") for name in m.tensors)]
     assert [(m.round, m.direction) for m in told] == [(0, "up"), (0, "down")]
-    assert torch.equal(told[0].tensors["told.theta"], THETAS)
+    assert torch.equal(told[0].tensors["announced.theta"], THETAS)
     size = sum(t.nbytes for t in _Shift().state_dict().values())
     traffic = simulation.channel.traffic.items()
-    assert sum(n for (_, _, way, name), n in traffic if name.startswith("told.") and way == "up") == 3 * size
-    assert sum(n for (_, _, way, name), n in traffic if name.startswith("told.") and way == "down") == 9 * size
+    assert sum(n for (_, _, way, name), n in traffic if name.startswith("announced.") and way == "up") == 3 * size
+    assert sum(n for (_, _, way, name), n in traffic if name.startswith("announced.") and way == "down") == 9 * size
 
 
 def test_translators_stay_as_they_are():
@@ -184,7 +184,7 @@ def test_a_wrong_loss_is_caught(right, wrong):
 def check_no_gradient_reaches_what_was_translated(**settings) -> None:
     simulation = _simulation(**settings)
     simulation.population.members[0].translator.theta.requires_grad_()  # as if it were trained
-    tell(simulation.algorithm, simulation.local, simulation.channel)
+    announce(simulation.algorithm, simulation.local, simulation.channel)
     assert not constants(simulation.algorithm, simulation.local, 0)["translated"].requires_grad
 
 
@@ -301,7 +301,7 @@ def test_auto_encoders_alone_are_translators_with_layers_that_do_nothing():
 def _constants(start: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
     """Of the first client."""
     simulation = _simulation(FedDIRT, start=start, **settings)
-    tell(simulation.algorithm, simulation.local, simulation.channel)
+    announce(simulation.algorithm, simulation.local, simulation.channel)
     return constants(simulation.algorithm, simulation.local, 0)
 
 
@@ -311,7 +311,7 @@ ANGLES = [0.0, 30.0, 90.0]
 def check_rotations(kind=FedDIRT) -> None:
     """Each client's images turned by PIL from its angle to each of the others."""
     simulation, everyone = _simulation(kind, start={}, translation="rotation", angles=ANGLES), data()
-    tell(simulation.algorithm, simulation.local, simulation.channel)
+    announce(simulation.algorithm, simulation.local, simulation.channel)
     for k, indices in enumerate(everyone.clients):
         translated = constants(simulation.algorithm, simulation.local, k)["translated"]
         for m, angle in enumerate(ANGLES):

@@ -399,7 +399,7 @@ def test_a_head_is_trained_on_encoders_that_stay(kind):
     simulation = Simulation(algorithm, data(), settings, 7, start=start)
     simulation.run()
     for model in simulation.population.members:
-        for part in {id(p): p for p in (algorithm.general(model), algorithm.personal(model))}.values():
+        for part in {id(p): p for p in (algorithm.global_model(model), algorithm.personal_model(model))}.values():
             assert same(dict(part.encoder.named_parameters()), trained, other="encoder.")
             assert not torch.equal(part.head[0].weight, trained["head.0.weight"])
 
@@ -413,10 +413,12 @@ def test_encoders_that_were_trained_without_labels_are_tuned_along_with_a_head(k
     simulation = Simulation(kind(objective=_objective()), data(), settings, 7, start=start)
     models = simulation.population.members
     for model in models:
-        assert same(dict(simulation.algorithm.personal(model).encoder.named_parameters()), trained, other="encoder.")
+        assert same(
+            dict(simulation.algorithm.personal_model(model).encoder.named_parameters()), trained, other="encoder."
+        )
     simulation.run()
     for model in models:
-        for part in (simulation.algorithm.general(model), simulation.algorithm.personal(model)):
+        for part in (simulation.algorithm.global_model(model), simulation.algorithm.personal_model(model)):
             for name in ("encoder.general.backbone.0.weight", "encoder.personal.embed_z.weight", "head.0.weight"):
                 assert not torch.equal(part.get_parameter(name), trained[name]), name
 

@@ -1,4 +1,4 @@
-"""FedINB's conversations: what is said, what it costs, what it raises, and what it leaves to every client."""
+"""FedINB's exchanges: what is said, what it costs, what it raises, and what it leaves to every client."""
 
 import itertools
 from collections import Counter
@@ -95,7 +95,7 @@ def test_the_objective_never_falls(bins):
             "again = found > loss[left] + ARMIJO * tau[left] * slope[left]",
             "again = torch.zeros_like(found, dtype=bool)",
         ),
-        ("gradient = self.meeting.up(gradient=own).double()", "gradient = -self.meeting.up(gradient=own).double()"),
+        ("gradient = self.exchange.up(gradient=own).double()", "gradient = -self.exchange.up(gradient=own).double()"),
         ("self.theta[which], self.loss[which], self.centre[which] = theta, loss, centre", "self.loss[which] = loss"),
     ],
 )
@@ -327,9 +327,9 @@ def test_what_crosses_is_what_the_formula_says(bins):
 
 
 def test_words_that_nobody_counted_are_caught():
-    again = "self.meeting.down(halved=again)"
+    again = "self.exchange.down(halved=again)"
     with (
-        mutated("methods.fedinb", "Search", again, f"{again}; self.meeting.down(theta=tried)"),
+        mutated("methods.fedinb", "Search", again, f"{again}; self.exchange.down(theta=tried)"),
         pytest.raises(AssertionError),
     ):
         check_traffic()

@@ -62,7 +62,7 @@ def check_twins(kind=PSFedGAN, **settings) -> None:
     start = [[p.clone() for p in m.generator.parameters()] for m in simulation.population.members]
 
     def look(simulation: Simulation) -> None:
-        for member, twin in zip(simulation.population.members, simulation.cloud.twins, strict=True):
+        for member, twin in zip(simulation.population.members, simulation.server_work.twins, strict=True):
             pairs = zip(member.generator.parameters(), twin.generator.parameters(), strict=True)
             assert all(torch.equal(a, b) for a, b in pairs)
 
@@ -134,8 +134,8 @@ def check_asked_labels(share: str = "discriminator") -> None:
     """Images of each user are asked for with its own labels, and with all of them."""
     simulation = _simulation(_algorithm(share=share), dealt=_few_labels(), batch_size=8)
     simulation.run()
-    for twin, owned in zip(simulation.cloud.twins, OWNED, strict=True):
-        images, labels = simulation.cloud._images(twin, torch.Generator().manual_seed(0))
+    for twin, owned in zip(simulation.server_work.twins, OWNED, strict=True):
+        images, labels = simulation.server_work._images(twin, torch.Generator().manual_seed(0))
         assert set(labels.tolist()) == owned
         assert len(images) == len(labels) == 20
 
@@ -149,8 +149,8 @@ def test_images_are_asked_for_evenly_over_a_users_labels():
     """20 images of 2, 3 and 5 labels: as many of each, or one more."""
     simulation = _simulation(dealt=_few_labels(), batch_size=8)
     simulation.run()
-    for twin, owned in zip(simulation.cloud.twins, OWNED, strict=True):
-        images, labels = simulation.cloud._images(twin, torch.Generator().manual_seed(0))
+    for twin, owned in zip(simulation.server_work.twins, OWNED, strict=True):
+        images, labels = simulation.server_work._images(twin, torch.Generator().manual_seed(0))
         assert {int(n) for n in labels.bincount() if n} <= {20 // len(owned), -(-20 // len(owned))}
         z = torch.randn(20, 6, generator=torch.Generator().manual_seed(0))
         torch.testing.assert_close(images, (twin.generator(z, labels).detach() + 1) / 2)
@@ -174,7 +174,7 @@ def test_the_classifier_sees_images_in_another_order_in_each_round(monkeypatch):
 def test_a_user_of_whom_nothing_has_come_is_not_asked():
     simulation = _simulation(dealt=_few_labels(), batch_size=8, rounds=1, participation=0.34)
     seen: list[torch.Tensor] = []
-    simulation.cloud._train = lambda round, images, labels: seen.append(labels[15:])
+    simulation.server_work._train = lambda round, images, labels: seen.append(labels[15:])
     simulation.run()
     (chosen,) = simulation.schedule[0]
     assert [set(labels.tolist()) for labels in seen] == [OWNED[chosen]]
@@ -184,7 +184,7 @@ def check_what_the_classifier_sees() -> None:
     """The server's own images, and as many of each user as are asked for, which differ."""
     simulation, dealt = _simulation(), _data()
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    simulation.cloud._train = lambda round, images, labels: seen.append((images, labels))
+    simulation.server_work._train = lambda round, images, labels: seen.append((images, labels))
     simulation.run()
     for images, labels in seen:
         assert len(images) == len(labels) == 15 + 3 * 20
@@ -268,7 +268,7 @@ def _heard(attackers: list[Attacker], **settings) -> dict[tuple[str, int], Eaves
 
 def _follows(simulation, eavesdropper) -> bool:
     """Whether it has the server's generator, bit by bit."""
-    theirs = simulation.cloud.twins[eavesdropper.user].generator.parameters()
+    theirs = simulation.server_work.twins[eavesdropper.user].generator.parameters()
     ours = eavesdropper.twin.generator.parameters()
     return all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
@@ -388,7 +388,7 @@ def test_an_eavesdropper_has_messages_and_what_it_knew_and_no_way_to_the_users()
     (eavesdropper,) = _simulation(_algorithm(attackers=_attackers("independent"))).eavesdroppers[:1]
     reached = {id(o) for o in (*vars(eavesdropper).values(), *vars(eavesdropper.twin).values())}
     simulation = _simulation()
-    private = (*simulation.population.members, simulation.data, simulation, simulation.cloud)
+    private = (*simulation.population.members, simulation.data, simulation, simulation.server_work)
     assert not reached & {id(o) for o in private}
     with pytest.raises(AttributeError):
         eavesdropper.members  # noqa: B018

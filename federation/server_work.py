@@ -8,7 +8,7 @@ from torch import Tensor
 from common.optimisers import State, step
 from federation.algorithm import Objective
 from federation.functional import gradients
-from federation.hooks import CloudSettings
+from federation.hooks import ServerWorkSettings
 from federation.names import selected
 
 
@@ -17,7 +17,7 @@ def train_on(
     model: Any,
     images: Tensor,
     labels: Tensor,
-    work: CloudSettings,
+    work: ServerWorkSettings,
     states: list[State],
     draw: torch.Generator,
     epochs: int,
