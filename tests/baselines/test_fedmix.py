@@ -144,7 +144,7 @@ def test_without_weight_it_is_fedavg(kind):
 
 @pytest.mark.parametrize("kind", [NaiveMix, FedMix])
 def test_a_client_that_lacks_the_last_classes_tells_that_it_has_none_of_them(kind):
-    told = _made(kind).told(None, torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 1, 2]), torch.Generator())
+    told = _made(kind).announced(None, torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 1, 2]), torch.Generator())
     assert told["label"].tolist() == [0.25, 0.5, 0.25] + [0.0] * 7
 
 

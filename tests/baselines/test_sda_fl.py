@@ -33,7 +33,7 @@ def _case(kind=SDAFL, **settings):
     algorithm = _made(kind, **settings)
     model, received = algorithm.model(), algorithm.model()
     told = {"images": torch.randint(0, 256, (2, 12, 3, 8, 8)).byte(), "labels": torch.randint(0, 10, (2, 12))}
-    model.__dict__ |= {"told": told, "received": received}
+    model.__dict__ |= {"announced": told, "received": received}
     batch = {"x": torch.rand(2, 3, 8, 8), "y": torch.tensor([3, 8]), "other": torch.tensor([25, 17])}
     return algorithm, model, received, told, batch
 

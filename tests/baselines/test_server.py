@@ -86,12 +86,12 @@ def test_the_servers_batches_are_counted_over_rounds():
     """Two in each round, and the generator's step after the third of them."""
     made = FedAvgServer(objective=objective("gan"))
     images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
-    server = made.cloud([], images, labels, ServerWorkSettings(0, SGD, 2))
+    server = made.server_work([], images, labels, ServerWorkSettings(0, SGD, 2))
     moved = []
     for round in (1, 2, 3):
         before = {name: t.clone() for name, t in server.model.state_dict().items()}
         if round == 3:  # another one goes on from here
-            kept, server = server.state(), made.cloud([], images, labels, ServerWorkSettings(0, SGD, 2))
+            kept, server = server.state(), made.server_work([], images, labels, ServerWorkSettings(0, SGD, 2))
             server.load(kept)
         shared = {name: t.clone() for name, t in before.items()}
         server.finish(round, shared)
@@ -108,7 +108,7 @@ def check_finish(kind=Finisher) -> None:
     made, data = FedAvgServer(objective=_objective(), server_epochs=2), _data()
     plain, ours = simulate(FedAvg(objective=_objective()), data, rounds=1), simulate(made, data, rounds=1)
     images = data.images[data.server].float() / 255
-    work = ours.cloud.work
+    work = ours.server_work.work
     finisher, shared = kind(made, images, data.labels[data.server], work), dict(plain.server.tensors)
     finisher.finish(1, shared)
     assert same(shared, ours.server.tensors)
@@ -141,7 +141,7 @@ def test_the_servers_images_have_their_styles():
     """A game between domains, which the server plays with its own images."""
     made, data = FedAvgServer(objective=objective("stargan")), _data()
     ours = simulate(made, data, rounds=1)
-    assert torch.equal(ours.cloud.work.styles, data.styles[data.server])
+    assert torch.equal(ours.server_work.work.styles, data.styles[data.server])
     asked = []
     object.__setattr__(made.objective, "one_hot", lambda domains: asked.append(domains) or torch.eye(3)[domains])
     images, draw = data.images[data.server].float() / 255, torch.Generator().manual_seed(0)

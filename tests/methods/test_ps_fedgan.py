@@ -218,11 +218,11 @@ def test_full_sharing_has_the_classifier_of_ps_fedgan_for_the_same_secret(share)
         _simulation(algorithm, dealt=_few_labels(), batch_size=8)
         for algorithm in (_algorithm(), _algorithm(FullGAN, share=share))
     )
-    start = copy.deepcopy(ours.cloud.classifier.state_dict())
+    start = copy.deepcopy(ours.server_work.classifier.state_dict())
     ours.run()
     theirs.run()
-    assert same(ours.cloud.classifier.state_dict(), theirs.cloud.classifier.state_dict())
-    assert not same(ours.cloud.classifier.state_dict(), start)
+    assert same(ours.server_work.classifier.state_dict(), theirs.server_work.classifier.state_dict())
+    assert not same(ours.server_work.classifier.state_dict(), start)
 
 
 def test_threads_and_a_stop_change_nothing():
@@ -241,7 +241,7 @@ def test_threads_and_a_stop_change_nothing():
     for other in (threaded, resumed):
         for name, rows in whole.population.storage.items():
             assert torch.equal(rows, other.population.storage[name]), name
-        ours, theirs = (s.cloud.classifier.state_dict() for s in (whole, other))
+        ours, theirs = (s.server_work.classifier.state_dict() for s in (whole, other))
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
         assert other.channel.traffic == whole.channel.traffic
 
@@ -413,7 +413,7 @@ def test_attackers_survive_a_stop():
 
 
 def test_another_architecture_is_refused():
-    (twin, *_), wider = _simulation().cloud.twins, _simulation(_algorithm(width=16)).cloud.twins[0]
+    (twin, *_), wider = _simulation().server_work.twins, _simulation(_algorithm(width=16)).server_work.twins[0]
     published = {f"discriminator.{name}": p.detach() for name, p in wider.discriminator.named_parameters()}
     before = [p.clone() for p in twin.generator.parameters()]
     with pytest.raises(InputError, match=r"the published discriminator\..* both sides need the same architecture"):
