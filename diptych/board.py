@@ -5,12 +5,13 @@ from typing import Any
 
 import pandas as pd
 
+from diptych.configuration import Figure, Paper
 from diptych.outputs import findings_of, layout_of, runs_for
-from diptych.study import Cell, Figure, Paper, Study, load_study
+from diptych.study import Cell, Study, load_study
 from reporting.board import Board, row_of
+from reporting.cells import Layout, cells_of
 from reporting.evidence import RECORDS, Evidence, as_one, read_base
 from reporting.records import PUBLISHED, published, read_csv, read_records
-from reporting.tables import Layout, cells_of
 
 PAPERS = {
     "padpaf": "Almansoori et al. 2024",

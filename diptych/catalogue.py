@@ -8,7 +8,7 @@ from common.algorithms import algorithm_modules
 from common.codehash import parsed
 from common.errors import choose
 from common.sources import KNOWN
-from diptych.study import Paper, names_in, read_paper, read_scale
+from diptych.configuration import Paper, names_in, read_paper, read_scale
 
 _tree = cache(parsed)
 

@@ -288,8 +288,9 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace) -> None:
+    from diptych.configuration import JudgeSettings
     from diptych.process import use_threads
-    from diptych.study import JudgeSettings, load_study
+    from diptych.study import load_study
 
     spec = _of_scale(options.run, options.scale)
     use_threads(options.threads)

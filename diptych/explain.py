@@ -15,11 +15,13 @@ import yaml
 from common.algorithms import algorithm_module
 from common.errors import InputError, quoted
 from common.records import COLUMNS
+from diptych import configuration
+from diptych.configuration import Overlay, merged
 from diptych.outputs import named, runs_for
 from diptych.published import NAMES, differing
-from diptych.study import CONFIG, Cell, Overlay, Place, Study, merged
+from diptych.study import Cell, Place, Study
 from diptych.tuning import CHOSEN
-from reporting.tables import Layout, cells_of
+from reporting.cells import Layout, cells_of
 from reporting.wording import name_of, names
 
 LISTED = 12
@@ -160,13 +162,16 @@ def _stands(study: Study, paper: str, place: Place, key: tuple[str, ...], cell: 
             return f"{algorithm_module(cell.spec.algorithm['name']).replace('.', '/')}.py"
         case "tuned":
             tuning = study.papers[paper].tuning
-            return _chosen(CONFIG / "tuned" / tuning.chosen_at / f"{paper}.csv", str(place[1])) if tuning else ""
-    scale, file = CONFIG / "scales" / f"{study.name}.yaml", CONFIG / "papers" / f"{paper}.yaml"
+            return _chosen(configuration.tuned(tuning.chosen_at, paper), str(place[1])) if tuning else ""
+    scale, file = (
+        configuration.CONFIG / "scales" / f"{study.name}.yaml",
+        configuration.CONFIG / "papers" / f"{paper}.yaml",
+    )
     tried = [(scale, ("papers", paper, *place)), (file, place)]
     if place == ("defaults",):
         tried.insert(1, (scale, place))
     lines = ((path, line(path, (*start, *key))) for path, start in tried)
-    return next(f"{path.relative_to(CONFIG.parent)}:{number}" for path, number in lines if number)
+    return next(f"{path.relative_to(configuration.CONFIG.parent)}:{number}" for path, number in lines if number)
 
 
 def line(file: Path, place: Place) -> int | None:
@@ -209,7 +214,7 @@ def _chosen(file: Path, method: str) -> str:
     with open(file, newline="") as lines:
         reader = csv.DictReader(lines)
         number = next(reader.line_num for row in reader if (row["method"], row["chosen"]) == (method, CHOSEN))
-    return f"{file.relative_to(CONFIG.parent)}:{number}"
+    return f"{file.relative_to(configuration.CONFIG.parent)}:{number}"
 
 
 def _flat(section: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

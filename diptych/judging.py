@@ -8,7 +8,7 @@ from torch import Tensor
 
 from common.keys import random_key
 from common.spec import Spec
-from diptych.study import JudgeSettings
+from diptych.configuration import JudgeSettings
 from evaluation.judge import JudgeNetwork, Quality, Views, examined, fit, save
 from federation.data import as_float
 from partitions import Partition, partition

@@ -7,9 +7,11 @@ from typing import Any
 import pandas as pd
 
 from common.errors import choose
-from diptych.study import Cell, Paper, Study, load_study, names_in
+from diptych.configuration import Paper, names_in
+from diptych.study import Cell, Study, load_study
+from reporting.cells import Layout, cells_of
 from reporting.claims import Finding, findings, write_claims
-from reporting.tables import Layout, cells_of, write_table
+from reporting.tables import write_table
 
 
 def layout_of(paper: str, table: str, config: Paper) -> Layout:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pandas as pd
 
 from common.errors import InputError
+from diptych.configuration import names_in, read_paper, read_scale
 from diptych.outputs import findings_of, layout_of
-from diptych.study import Study, load_study, names_in, read_paper, read_scale
+from diptych.study import Study, load_study
+from reporting.cells import Layout, found_in, judged_cells
 from reporting.records import read_records
 from reporting.report import Material, Paper, Table
-from reporting.tables import Layout, found_in, judged_cells
 
 
 def material(folders: Sequence[Path], without: Collection[str] = ()) -> Material:

@@ -9,167 +9,22 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
 
 from common.algorithms import PACKAGES
 from common.codehash import ROOT
 from common.errors import InputError, choose
-from common.records import IDENTITY
-from common.settings import STRICT, checked
+from common.settings import checked
 from common.sources import State, state
-from common.spec import Spec, read_yaml
+from common.spec import Spec
+from diptych import configuration
+from diptych.configuration import Experiment, Figure, Paper, Scale, merged, names_in, read_paper, read_scale
 from diptych.tuning import Grid, Overlay, Trial, Tuning, choices
 from reporting.wording import plural
 
-Columns = dict[str, str | list[str]]
-"""Column of a record -> the value that is meant, or any of several."""
-CONFIG = ROOT / "config"
 METHOD_AXES = ("method", "setting")
 """Axes that say what is run; the others say on what, and make up the name of the condition."""
-
-
-def _is_axis(column: str) -> str:
-    return choose("words", column, IDENTITY)
-
-
-Called = str | Annotated[list[str], Field(min_length=2, max_length=2)]
-"""What a reader calls something: a name, or a short and a long one."""
-
-
-class _Config(BaseModel):
-    model_config = STRICT
-
-
-class Rule(_Config):
-    """An overlay for the runs whose axes have these values."""
-
-    when: dict[str, str | list[str]]
-    set: Overlay
-
-
-class Experiment(_Config):
-    """The product of its axes.
-
-    Attributes:
-        table: the published table whose cells it fills.
-        open: new methods join it.
-        seeds: how many of the scale's seeds it is repeated with; null for all.
-    """
-
-    about: str
-    table: str
-    axes: dict[str, list[str]]
-    open: bool = False
-    seeds: PositiveInt | None = None
-
-
-class Layout(_Config):
-    """A table.
-
-    Attributes:
-        blocks, rows, columns: the record columns that choose a block of it, a row and a column.
-        where: which records are in it, column -> values; the table's own accuracies over all clients if not given.
-        reference: the row that trends are read from.
-        means: compare with the means as printed, or as recomputed from the printed cells.
-        quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
-        note: what a reader has to know of our numbers; it stands under the table.
-    """
-
-    title: str
-    blocks: list[str] = []
-    rows: list[str]
-    columns: list[str]
-    where: dict[str, list[str]] = {}
-    reference: dict[str, str] = {}
-    means: Literal["printed", "recomputed"] = "printed"
-    quotes: list[Rule] = []
-    note: str = ""
-
-
-class JudgeSettings(_Config):
-    """The classifier that judges generated images, trained on real ones.
-
-    Attributes:
-        width: channels of its first convolution.
-        features: on which the Fréchet distance is taken.
-        epochs: passes over all training images; in each, an image is seen as a client drawn at random sees it.
-        splits: where something is to be judged; everywhere if empty.
-    """
-
-    width: PositiveInt = 16
-    features: PositiveInt = 64
-    epochs: PositiveInt = 5
-    splits: list[str] = []
-
-    def judges(self, spec: Spec) -> bool:
-        """Whether anything of a run is judged."""
-        return not self.splits or spec.labels["split"] in self.splits
-
-
-class Figure(_Config):
-    """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
-
-    shows: str
-    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points", "searches"] = "records"
-    where: dict[str, list[str]] = {}
-
-
-class Paper(_Config):
-    """What was published: config/papers/<paper>.yaml.
-
-    Attributes:
-        defaults: the specification that all runs start from.
-        evaluation: what is measured on each run, and the settings of each measurement.
-        judge: settings of the classifier that judges generated images; none, if a paper has none.
-        axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
-            fills, where these are not named after it.
-        claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
-            each.
-        undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point; or why
-            there is no run of it.
-        aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
-            column, or columns and their values.
-        words: column -> value -> what tables call it; or a short name that stands in them and a long one for below.
-        tuning: the search for what the paper is silent on.
-    """
-
-    title: str
-    defaults: Overlay
-    evaluation: dict[str, Overlay]
-    judge: JudgeSettings | None = None
-    axes: dict[str, dict[str, Overlay]]
-    rules: list[Rule] = []
-    experiments: dict[str, Experiment]
-    tables: dict[str, Layout]
-    claims: dict[str, Columns | list[Columns]] = {}
-    undecided: dict[str, str] = {}
-    aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
-    words: dict[Annotated[str, AfterValidator(_is_axis)], dict[str, Called]] = {}
-    figures: dict[str, Figure] = {}
-    tuning: Tuning | None = None
-
-
-class Scale(_Config):
-    """How big everything is: config/scales/<scale>.yaml.
-
-    Attributes:
-        about: what it runs on, how long it takes and what comes out, for `diptych list`.
-        seeds: each run is repeated with each of them.
-        defaults: an overlay over every paper's `defaults`.
-        papers: an overlay over each paper's file; papers that are not named are not run.
-        left_out: axis -> value -> why nothing is run with this value at this scale.
-    """
-
-    about: str
-    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)]
-    defaults: Overlay = {}
-    papers: dict[str, Overlay]
-    left_out: dict[str, dict[str, str]] = {}
-
-
 Point = dict[str, str]
 """Of an experiment's grid: axis -> value."""
 Place = tuple[str | int, ...]
@@ -201,23 +56,6 @@ class Cell:
         )
 
 
-def merged(base: Any, overlay: Any) -> Any:
-    """`base` with `overlay` laid over it, key by key. A new `name` replaces the settings of the old one as well."""
-    if not (isinstance(base, dict) and isinstance(overlay, dict)):
-        return overlay
-    if "name" in overlay and overlay["name"] != base.get("name"):
-        return overlay
-    return {
-        key: merged(base[key], overlay[key]) if key in base and key in overlay else {**base, **overlay}[key]
-        for key in {**base, **overlay}
-    }
-
-
-def names_in(folder: str) -> list[str]:
-    """The names that the files of a config folder define."""
-    return sorted(path.stem for path in (CONFIG / folder).glob("*.yaml"))
-
-
 @cache
 def methods_with_rule() -> list[str]:
     """Every method that a rule trains: the .smk files of `baselines` and `methods`."""
@@ -226,7 +64,7 @@ def methods_with_rule() -> list[str]:
 
 def newcomers() -> list[str]:
     """Methods with a rule that no paper's file names: they join every open experiment."""
-    axes = [e["axes"] for name in names_in("papers") for e in _paper_yaml(name)["experiments"].values()]
+    axes = [e["axes"] for name in names_in("papers") for e in configuration.paper_yaml(name)["experiments"].values()]
     named = {method.partition(":")[0] for axis in axes for method in axis.get("method", [])}
     return [method for method in methods_with_rule() if method not in named]
 
@@ -328,7 +166,7 @@ class Study:
     def chosen(self) -> dict[str, dict[str, Overlay]]:
         """By paper and method, with its variant, the overlay that a search has chosen."""
         tuned = {paper: config.tuning for paper, config in self.papers.items()}
-        return {p: choices(CONFIG / "tuned" / t.chosen_at / f"{p}.csv") if t else {} for p, t in tuned.items()}
+        return {p: choices(configuration.tuned(t.chosen_at, p)) if t else {} for p, t in tuned.items()}
 
     def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str]]]:
         for paper, config in self.papers.items():
@@ -442,21 +280,6 @@ def _parsed(setting: str) -> Overlay:
     """`lambda=0.5;style_epochs=10` as algorithm settings."""
     pairs = (part.split("=", 1) for part in setting.split(";") if part)
     return {key: yaml.safe_load(value) for key, value in pairs}
-
-
-@cache
-def _paper_yaml(paper: str) -> dict[str, Any]:
-    return read_yaml(CONFIG / "papers" / f"{paper}.yaml")
-
-
-def read_paper(paper: str, overlay: Overlay | None = None) -> Paper:
-    """What was published, with `overlay` laid over it."""
-    return checked(Paper, f"config/papers/{paper}.yaml", merged(_paper_yaml(paper), overlay or {}))
-
-
-def read_scale(scale: str) -> Scale:
-    """What a file of `config/scales` says."""
-    return checked(Scale, f"config/scales/{scale}.yaml", read_yaml(CONFIG / "scales" / f"{scale}.yaml"))
 
 
 @cache

@@ -13,7 +13,8 @@ from common.algorithms import algorithm_modules, training_code
 from common.errors import InputError
 from diptych import counted, outputs, simpson
 from diptych.board import board_of, titles
-from diptych.study import load_study, names_in
+from diptych.configuration import names_in
+from diptych.study import load_study
 from reporting.board import write_board
 from reporting.evidence import RECORDS
 from reporting.records import read_records

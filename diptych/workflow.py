@@ -11,7 +11,8 @@ from common.codehash import code_hash
 from common.errors import InputError, choose, quoted
 from common.files import data_folder, data_root
 from common.spec import Spec
-from diptych.study import Paper, Study, load_study
+from diptych.configuration import Paper
+from diptych.study import Study, load_study
 
 SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
 """What `--config` takes, and the defaults."""

@@ -15,12 +15,13 @@ import jinja2
 import pandas as pd
 
 from common.files import written
+from reporting.cells import Found, Layout
 from reporting.claims import Finding, Outcome
 from reporting.evidence import Evidence, Grade
 from reporting.grid import Grid
 from reporting.looks import CELLS, CLAIMS, Look
 from reporting.records import PUBLISHED, read_csv
-from reporting.tables import Found, Layout, glossary, grids_of, said_once
+from reporting.tables import glossary, grids_of, said_once
 from reporting.verdict import SEEDS, Verdict
 from reporting.wording import (
     axis,

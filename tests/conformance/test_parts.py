@@ -12,8 +12,8 @@ import torch
 from common.records import IDENTITY, OURS
 from common.run_folder import RunFolder
 from common.spec import Spec
+from diptych.configuration import JudgeSettings
 from diptych.judging import train_judge
-from diptych.study import JudgeSettings
 from diptych.training import train
 from evaluation.extracts import EXTRACTS
 from evaluation.registry import EVALUATIONS

@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 
 import common.files
 import diptych.check
+import diptych.configuration
 import diptych.study
 import diptych.training
 from common.errors import InputError
@@ -219,9 +220,9 @@ def test_a_file_that_no_rule_makes(function, wildcards, words):
 @pytest.fixture
 def config(tmp_path, monkeypatch) -> Path:
     """A copy of `config` that a test may spoil."""
-    shutil.copytree(diptych.study.CONFIG, tmp_path / "config")
-    monkeypatch.setattr(diptych.study, "CONFIG", tmp_path / "config")
-    caches = (load_study, diptych.study._paper_yaml)
+    shutil.copytree(diptych.configuration.CONFIG, tmp_path / "config")
+    monkeypatch.setattr(diptych.configuration, "CONFIG", tmp_path / "config")
+    caches = (load_study, diptych.configuration.paper_yaml)
     for cached in caches:
         cached.cache_clear()
     yield tmp_path / "config"
@@ -255,7 +256,7 @@ def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys
     complains(capsys, ["check"], ["class-entropie", "did you mean 'class-entropy'", "budget"])
     file.write_text(file.read_text().replace("class-entropie: {}", "class-entropy: {samples: 3}"))
     load_study.cache_clear()
-    diptych.study._paper_yaml.cache_clear()
+    diptych.configuration.paper_yaml.cache_clear()
     complains(capsys, ["check"], ["class-entropy.samples", "unknown key"])
 
 

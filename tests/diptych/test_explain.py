@@ -9,22 +9,22 @@ import pytest
 import yaml
 
 from common.errors import InputError
+from diptych import configuration
 from diptych import explain as explaining
-from diptych import study as studies
 from diptych.cli import main
+from diptych.configuration import merged
 from diptych.explain import explain, settings
-from diptych.study import load_study, merged
+from diptych.study import load_study
 
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     """A copy of config/ that is read in its place."""
-    shutil.copytree(studies.CONFIG, tmp_path / "config")
-    for module in (studies, explaining):
-        monkeypatch.setattr(module, "CONFIG", tmp_path / "config")
-    studies._paper_yaml.cache_clear()
+    shutil.copytree(configuration.CONFIG, tmp_path / "config")
+    monkeypatch.setattr(configuration, "CONFIG", tmp_path / "config")
+    configuration.paper_yaml.cache_clear()
     yield tmp_path
-    studies._paper_yaml.cache_clear()
+    configuration.paper_yaml.cache_clear()
 
 
 def _cells(scale: str, every: int = 1):
@@ -46,7 +46,7 @@ def test_each_setting_has_the_runs_value_and_stands_on_a_line_that_names_it(scal
             assert setting.value == value or setting.value is None
             file, _, number = setting.where.rpartition(":")
             if file.endswith(".yaml"):
-                text = (studies.CONFIG.parent / file).read_text().splitlines()[int(number) - 1]
+                text = (configuration.CONFIG.parent / file).read_text().splitlines()[int(number) - 1]
                 assert last in text or any(section in text for section in sections), (setting, text)
 
 
@@ -77,7 +77,7 @@ def test_who_changes_the_line_that_is_named_changes_the_run(cell, key, old, new,
     assert old in lines[int(number) - 1]
     lines[int(number) - 1] = lines[int(number) - 1].replace(old, new)
     (config / file).write_text("".join(lines))
-    studies._paper_yaml.cache_clear()
+    configuration.paper_yaml.cache_clear()
     changed = explain(load_study.__wrapped__("digits"), *cell)
     row = next(line.split() for line in changed.splitlines() if line.split()[:1] == [key])
     assert row[1] == new

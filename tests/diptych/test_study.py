@@ -10,7 +10,8 @@ from common.algorithms import algorithm_modules
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
-from diptych.study import load_study, merged, names_in, newcomers
+from diptych.configuration import merged, names_in
+from diptych.study import load_study, newcomers
 from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
@@ -169,10 +170,18 @@ def test_feddvas_settings(paper):
 
 @pytest.mark.parametrize("scale", ["tiny", "digits", "reduced", "reference-psfedgan", "paper"])
 def test_means_of_single_steps_differ_from_fedadams_by_the_servers_adam_alone(scale):
-    specs = load_study(scale).specs
-    mean, adam = (specs[f"psfedgan/mnist_split-1/fedavg/{name}-every-step/2011"] for name in ("mean", "fedadam"))
+    """Of a client's rate and the server's, one is chosen for each by its search; nothing else differs."""
+    study = load_study(scale)
+    mean, adam = (study.specs[f"psfedgan/mnist_split-1/fedavg/{name}-every-step/2011"] for name in ("mean", "fedadam"))
     assert (mean.training.server.optimiser, adam.training.server.optimiser) == ("mean", "adam")
-    server = {"server": mean.training.server}
+    if chosen := study.chosen["psfedgan"]:
+        own, servers = (chosen[f"fedavg:{name}-every-step"] for name in ("mean", "fedadam"))
+        assert own == {"training": {"optimiser": mean.training.optimiser.model_dump(include={"name", "lr"})}}
+        assert servers == {"training": {"server": {"lr": adam.training.server.lr}}}
+    server = {
+        "server": mean.training.server,
+        "optimiser": mean.training.optimiser if chosen else adam.training.optimiser,
+    }
     same = adam.model_copy(update={"training": adam.training.model_copy(update=server)})
     assert same.digest == mean.digest
 

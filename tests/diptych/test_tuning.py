@@ -12,16 +12,17 @@ import yaml
 
 from common.errors import InputError
 from common.spec import OptimiserSettings, read_spec
-from diptych import study as studies
+from diptych import configuration
 from diptych.cli import main
+from diptych.configuration import merged, names_in, read_paper
 from diptych.search import COLUMNS, compare
-from diptych.study import Study, load_study, merged, names_in, read_paper
+from diptych.study import Study, load_study
 from diptych.training import train
 from diptych.tuning import Trial
 from partitions import partition
 
 SEARCHES = [(s, paper) for s in names_in("scales") for paper, config in load_study(s).papers.items() if config.tuning]
-ADOPTED = sorted((studies.CONFIG / "tuned").glob("*/*.csv"))
+ADOPTED = sorted((configuration.CONFIG / "tuned").glob("*/*.csv"))
 
 
 def _trials(scale: str, paper: str) -> list[Trial]:
@@ -202,11 +203,11 @@ def test_a_trial_of_other_settings_is_refused(made, tmp_path):
 
 def _adopted(records: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """`tiny` after the records have been copied to config/tuned, for a larger scale as well."""
-    shutil.copytree(studies.CONFIG, folder / "config", ignore=shutil.ignore_patterns("tuned"))
+    shutil.copytree(configuration.CONFIG, folder / "config", ignore=shutil.ignore_patterns("tuned"))
     for scale in ("tiny", LARGER):
         (folder / "config" / "tuned" / scale).mkdir(parents=True)
         shutil.copy(records, folder / "config" / "tuned" / scale / "psfedgan.csv")
-    monkeypatch.setattr(studies, "CONFIG", folder / "config")
+    monkeypatch.setattr(configuration, "CONFIG", folder / "config")
     return load_study.__wrapped__("tiny")
 
 
@@ -241,7 +242,7 @@ def test_a_choice_is_used_by_every_run_of_its_method_and_by_no_trial(made, tmp_p
 
 
 def test_without_records_nothing_is_chosen(tmp_path, monkeypatch):
-    _adopted(studies.CONFIG / "scales" / "tiny.yaml", tmp_path, monkeypatch)
+    _adopted(configuration.CONFIG / "scales" / "tiny.yaml", tmp_path, monkeypatch)
     (tmp_path / "config" / "tuned" / "tiny" / "psfedgan.csv").unlink()
     assert load_study.__wrapped__("tiny").chosen["psfedgan"] == {}
 
@@ -332,12 +333,12 @@ def test_a_search_that_cannot_be_made_is_one_sentence(overlay, says):
 
 
 def test_a_point_that_a_method_cannot_take_is_found_before_anything_is_trained(tmp_path, monkeypatch, capsys):
-    shutil.copytree(studies.CONFIG, tmp_path / "config")
+    shutil.copytree(configuration.CONFIG, tmp_path / "config")
     tiny = tmp_path / "config" / "scales" / "tiny.yaml"
     grid = {"methods": ["scaffold"], "points": ["sgd-0.1", "adam-0.001"]}
     content = merged(yaml.safe_load(tiny.read_text()), {"papers": {"psfedgan": {"tuning": {"grids": [grid]}}}})
     tiny.write_text(yaml.safe_dump(content))
-    monkeypatch.setattr(studies, "CONFIG", tmp_path / "config")
+    monkeypatch.setattr(configuration, "CONFIG", tmp_path / "config")
     spoilt = load_study.__wrapped__("tiny")
     monkeypatch.setattr("diptych.check.load_study", lambda scale: spoilt)
     assert main(["check", "--scale", "tiny"]) == 2

@@ -17,10 +17,11 @@ from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.sources import KNOWN
 from common.spec import DataSettings, OptimiserSettings, SampleSettings, ServerSettings, Spec, TrainingSettings
-from diptych import study
+from diptych import configuration
 from diptych.assembly import algorithm_class
 from diptych.cli import _parser
-from diptych.study import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
+from diptych.configuration import Experiment, Figure, JudgeSettings, Layout, Paper, Rule, Scale
+from diptych.study import load_study
 from diptych.tuning import Grid, Tuning
 from diptych.workflow import SETTINGS, Workflow
 from evaluation.registry import EVALUATIONS
@@ -136,7 +137,7 @@ def _check_snakemake(arguments: list[str]) -> None:
     given = dict(setting.split("=", 1) for setting in asked.config or [])
     assert set(given) <= set(SETTINGS), arguments
     scale = given.get("scale", "digits")
-    assert scale in [*study.names_in("scales"), "mine"], arguments
+    assert scale in [*configuration.names_in("scales"), "mine"], arguments
     assert asked.workflow_profile in (None, "none") or (ROOT / asked.workflow_profile).is_dir(), arguments
     flow = Workflow({"scale": scale} if scale != "mine" else {})
     short = {name.replace("-", "_") for name in flow.figure_names()}
@@ -183,8 +184,8 @@ def test_every_setting_is_documented():
     told = set(re.findall(r"`([\w-]+)`", (ROOT / "docs" / "settings.md").read_text()))
     algorithms = {name: algorithm_class(name) for name in algorithm_modules()}
     specification = (Spec, DataSettings, TrainingSettings, OptimiserSettings, ServerSettings, AugmentationSettings)
-    configuration = (Paper, Scale, Rule, Experiment, Layout, Figure, JudgeSettings, SampleSettings, Tuning, Grid)
-    known = set().union(*map(_fields, (*specification, *configuration, *OBJECTIVES.values(), *algorithms.values())))
+    configured = (Paper, Scale, Rule, Experiment, Layout, Figure, JudgeSettings, SampleSettings, Tuning, Grid)
+    known = set().union(*map(_fields, (*specification, *configured, *OBJECTIVES.values(), *algorithms.values())))
     known |= {*algorithms, *OBJECTIVES, *ENCODERS, *PARTITIONS, *EVALUATIONS, *SETTINGS}
     for function in (*ENCODERS.values(), *PARTITIONS.values(), *EVALUATIONS.values(), *VIEWS.values()):
         known |= set(inspect.signature(function).parameters)
@@ -208,10 +209,10 @@ def test_the_slurm_profile_has_keys_that_snakemake_knows():
 
 def test_the_documented_yaml_is_a_scale(tmp_path, monkeypatch):
     *_, content = (content for language, _, content in _blocks("data.md") if language == "yaml")
-    shutil.copytree(study.CONFIG, tmp_path / "config")
+    shutil.copytree(configuration.CONFIG, tmp_path / "config")
     (tmp_path / "config" / "scales" / "mine.yaml").write_text(content)
-    monkeypatch.setattr(study, "CONFIG", tmp_path / "config")
-    specs = study.load_study("mine").specs.values()
+    monkeypatch.setattr(configuration, "CONFIG", tmp_path / "config")
+    specs = load_study("mine").specs.values()
     assert specs
     assert {spec.data.styles["svhn"] for spec in specs} == {"mine"}
 

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
+from diptych.configuration import JudgeSettings
 from diptych.judging import train_judge
-from diptych.study import JudgeSettings
 from evaluation import judge as module
 from evaluation.corruption import CORRUPTIONS, blurred, corrupted, noisy, shifted
 from evaluation.frechet import frechet_distance, gaussian

@@ -9,9 +9,9 @@ from common.errors import InputError
 from common.run_folder import RunFolder
 from common.settings import checked
 from common.spec import DataSettings, Spec
+from diptych.configuration import JudgeSettings
 from diptych.judging import train_judge
 from diptych.measurement import _diverged
-from diptych.study import JudgeSettings
 from diptych.training import train
 from evaluation.registry import EVALUATIONS
 from partitions import Partition, partition

@@ -12,7 +12,8 @@ from scipy import stats
 from common.errors import InputError
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.claims import FIRM, Evaluator, Outcome, Shelf, Unknown, findings, write_claims
+from reporting.claims import FIRM, Outcome, findings, write_claims
+from reporting.expressions import Evaluator, Shelf, Unknown
 from reporting.records import PUBLISHED, published, read_csv
 from reporting.verdict import Spread
 

@@ -12,10 +12,11 @@ import pytest
 from common.codehash import ROOT
 from diptych.outputs import named
 from diptych.study import load_study
+from reporting.cells import CONTROLS, Layout
 from reporting.grid import APART, Grid, grids, shared
 from reporting.looks import CELLS
 from reporting.records import read_csv
-from reporting.tables import CONTROLS, Layout, grids_of, markdown
+from reporting.tables import grids_of, markdown
 from reporting.verdict import Verdict
 from reporting.wording import name_of, names, with_spread
 

@@ -5,9 +5,11 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.claims import Evaluator, Shelf, Unknown, findings
+from reporting.cells import Layout, cells_of
+from reporting.claims import findings
+from reporting.expressions import Evaluator, Shelf, Unknown
 from reporting.records import PUBLISHED, published, read_csv, read_records
-from reporting.tables import Layout, cells_of, markdown
+from reporting.tables import markdown
 
 FEDINB = load_study("reference-fedinb").papers["fedinb"]
 GENERALISATION, ITERATIONS = ("table1", "table2", "table3", "table4"), ("table5", "table6")

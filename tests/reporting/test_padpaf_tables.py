@@ -5,9 +5,10 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
+from reporting.cells import Layout, cells_of
 from reporting.claims import findings
 from reporting.records import published, with_families
-from reporting.tables import Layout, cells_of, markdown
+from reporting.tables import markdown
 
 PRINTED = published("padpaf", "table1")
 

@@ -10,8 +10,9 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
+from reporting.cells import Layout, cells_of
 from reporting.records import PUBLISHED, published, read_csv, read_records, with_averages
-from reporting.tables import Layout, cells_of, errata_of, latex, markdown, write_table
+from reporting.tables import errata_of, latex, markdown, write_table
 from reporting.verdict import Verdict
 
 TABLES = ["table1", "table2", "table3", "table4", "table5"]

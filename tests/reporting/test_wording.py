@@ -9,7 +9,7 @@ import pytest
 
 from common.codehash import ROOT
 from common.errors import InputError
-from diptych.study import read_paper
+from diptych.configuration import read_paper
 from reporting.records import PUBLISHED, read_csv
 from reporting.wording import (
     NAMES,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from common.spec import read_yaml
-from diptych.study import merged
+from diptych.configuration import merged
 from tests.checkout import Checkout
 from tests.workflow.checks import check_records, check_runs, results
 

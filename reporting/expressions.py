@@ -1,0 +1,370 @@
+"""Expressions over records, as claims are written: what they compute, and what of it noise leaves open.
+
+An expression asks for numbers by `q(metric, **columns)`, which are computed with seed by seed. A number that was not
+measured is `Unknown`, which comparisons and sums pass on, so that `all` can still come to a conclusion from the numbers
+that are there. A `Referee` decides comparisons: on means, or so that one is true or false only where a t-test within
+seeds says so, and else as unknown as what was not measured.
+"""
+
+import itertools
+import operator
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import pandas as pd
+
+from common.errors import InputError
+from common.records import IDENTITY
+from reporting.evidence import Evidence, as_one
+from reporting.verdict import ALPHA, COUNTED, SEEDS, TIMED, Spread, above_zero
+
+CONSTANTS = {
+    "SSL": ("simclr", "simsiam"),
+    "PFL": ("fedavg", "fedper", "fedrep", "fedprox", "apfl", "ditto"),
+    "STYLES": {
+        "digit": ("mnist", "svhn", "usps"),
+        "office-home": ("art", "clipart", "product", "real-world"),
+        "adaptiope": ("synthetic", "product", "real-life"),
+    },
+    "PSD": ("mnist", "fmnist", "svhn", "cifar10"),
+    "NONGAN": ("fedavg", "fedprox", "scaffold", "naivemix", "fedmix", "sda-fl"),
+    "USERS": {"user-1": 2, "user-2": 3, "user-3": 5},
+    "CLIENTS": tuple(f"client-{k}" for k in range(1, 9)),
+    "VARIANTS": ("l10-k20", "l20-k10", "l10-k10", "l20-k20"),
+    "ANGLES": ("75", "90"),
+    "SYNC": ("1", "10", "100"),
+    "DIGITS": tuple("0123456789"),
+}
+"""What the expressions call axes: FedStyle's, PaDPaF's clients, PS-FedGAN's data, baselines and users, and FedINB's
+set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and classes."""
+Columns = dict[str, str | list[str]]
+Aliases = dict[str, dict[str, str | Columns]]
+"""Column -> what the expressions call a value -> what the records call it: a value of the same column, or columns."""
+
+
+class Unknown:
+    """A number that was not measured, a truth that depends on one, or one that the noise leaves open."""
+
+    def _pass_on(self, *_: Any) -> "Unknown":
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __abs__ = _pass_on
+    __lt__ = __le__ = __gt__ = __ge__ = _pass_on
+    __eq__ = _pass_on  # type: ignore[assignment]
+    __ne__ = _pass_on  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise NotMeasured
+
+
+class NotMeasured(Exception):
+    """An expression needs the truth of something that is unknown."""
+
+
+Truth = bool | Unknown
+
+
+@dataclass
+class Referee:
+    """Decides comparisons: on means; or, given a spread, by t-tests.
+
+    Attributes:
+        spread: of differences within seeds, pooled; None to decide on means.
+        level: at which a comparison is called false.
+        differences: what was compared with zero so far, where chance is in it.
+    """
+
+    spread: Spread | None = None
+    level: float = ALPHA
+    differences: list[Collection[float]] = field(default_factory=list)
+
+    def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
+        """Whether a difference is."""
+        values, mean = difference.values.values(), difference.mean
+        plain = mean > 0 or (or_equal and mean == 0)
+        if not difference.random:
+            return plain
+        self.differences.append(values)
+        if self.spread is None:
+            return plain
+        p = above_zero(values, self.spread)
+        if p == 0.5 and len({*values}) == 1:  # a tie without any spread
+            return plain
+        return True if p < ALPHA else False if 1 - p < self.level else Unknown()  # also where it is NaN
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A measured number: arithmetic pairs seeds, and a comparison is decided by a referee.
+
+    Attributes:
+        values: by seed.
+        random: whether chance is in it; if not, one seed stands for all.
+    """
+
+    values: dict[str, float]
+    random: bool
+    referee: Referee
+
+    @property
+    def mean(self) -> float:
+        """Over seeds."""
+        return sum(self.values.values()) / len(self.values)
+
+    def _with(self, other: Any, operate: Callable[[float, float], float]) -> "Number | Unknown":
+        if isinstance(other, Unknown):
+            return other
+        if not isinstance(other, Number):
+            pairs = {seed: (value, float(other)) for seed, value in self.values.items()}
+        elif not other.random:
+            pairs = {seed: (value, other.mean) for seed, value in self.values.items()}
+        elif not self.random:
+            pairs = {seed: (self.mean, value) for seed, value in other.values.items()}
+        else:
+            pairs = {seed: (value, other.values[seed]) for seed, value in self.values.items() if seed in other.values}
+        if not pairs:
+            return Unknown()
+        random = self.random or (isinstance(other, Number) and other.random)
+        return Number({seed: operate(*pair) for seed, pair in pairs.items()}, random, self.referee)
+
+    def __add__(self, other: Any) -> "Number | Unknown":
+        return self._with(other, operator.add)
+
+    def __sub__(self, other: Any) -> "Number | Unknown":
+        return self._with(other, operator.sub)
+
+    def __rsub__(self, other: Any) -> "Number | Unknown":
+        return self._with(other, lambda mine, theirs: theirs - mine)
+
+    def __mul__(self, other: Any) -> "Number | Unknown":
+        return self._with(other, operator.mul)
+
+    def __truediv__(self, other: Any) -> "Number | Unknown":
+        return self._with(other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> "Number | Unknown":
+        return self._with(other, lambda mine, theirs: theirs / mine)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __abs__(self) -> "Size":
+        return Size(self)
+
+    def _above(self, other: Any, *, or_equal: bool, sign: int = 1) -> Truth:
+        difference = (self - other) * sign if not isinstance(other, Unknown) else other
+        return difference if isinstance(difference, Unknown) else self.referee.above_zero(difference, or_equal=or_equal)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._above(other, or_equal=False)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._above(other, or_equal=True)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._above(other, or_equal=False, sign=-1)
+
+    def __le__(self, other: Any) -> Any:
+        return self._above(other, or_equal=True, sign=-1)
+
+    def __eq__(self, other: Any) -> Any:
+        """Of every seed: an identity is no matter of chance."""
+        difference = self - other
+        return (
+            difference if isinstance(difference, Unknown) else all(abs(d) < 1e-12 for d in difference.values.values())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Size:
+    """The absolute value of a number. That it is small is two comparisons, as in TOST: noise makes it no smaller."""
+
+    of: Number
+
+    def _within(self, bound: Any, compare: Callable[[Any, Any], Truth]) -> Truth:
+        sides = [compare(self.of, bound), compare(self.of * -1, bound)]
+        if any(side is False for side in sides):
+            return False
+        return next((side for side in sides if isinstance(side, Unknown)), True)
+
+    def __le__(self, bound: Any) -> Any:
+        return self._within(bound, operator.le)
+
+    def __lt__(self, bound: Any) -> Any:
+        return self._within(bound, operator.lt)
+
+
+@dataclass
+class Tally:
+    """How many comparisons below `all` were measured, and how many of them hold."""
+
+    asked: int = 0
+    measured: int = 0
+    hold: int = 0
+
+    def count(self, truths: Iterable[Any]) -> list[Any]:
+        """Note the truths and return them as a list."""
+        found = list(truths)
+        known = [bool(truth) for truth in found if not isinstance(truth, Unknown)]
+        self.asked += len(found)
+        self.measured += len(known)
+        self.hold += sum(known)
+        return found
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The records of one paper and scale, averages included and controls left out, to be found by their columns."""
+
+    records: pd.DataFrame
+    index: dict[str, dict[str, set[int]]]
+    known: dict[tuple[int, ...], Evidence] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: pd.DataFrame) -> "Shelf":
+        """Column -> value -> the rows that have it."""
+        records = records.reset_index(drop=True)
+        found = {column: records.groupby(column).indices for column in IDENTITY}
+        return cls(records, {c: {str(v): set(map(int, rows)) for v, rows in of.items()} for c, of in found.items()})
+
+    def rows(self, columns: Mapping[str, str | list[str]]) -> set[int]:
+        """The rows that have, in each column, the value or one of the values."""
+        named = {column: [wanted] if isinstance(wanted, str) else wanted for column, wanted in columns.items()}
+        return set.intersection(
+            *(set().union(*(self.index[column].get(v, set()) for v in values)) for column, values in named.items())
+        )
+
+    def evidence(self, rows: set[int], asked: str) -> Evidence:
+        """What these rows say, who must say the same for the same seed.
+
+        Raises:
+            InputError: two cells match that are not the same.
+        """
+        key = tuple(sorted(rows))
+        if key not in self.known:
+            found = self.records.iloc[list(key)]
+            values = found.groupby("seed")["value"].agg(["min", "max"])
+            if (values["max"] - values["min"] > 1e-9).any():
+                raise InputError(f"claims.csv: {asked} matches several numbers; name more columns")
+            self.known[key] = as_one(found)
+        return self.known[key]
+
+
+@dataclass
+class Evaluator:
+    """Evaluates an expression over the records of one paper and scale.
+
+    Attributes:
+        fixed: column values that every query of a claim gets where it names none.
+        aliases: what the expressions call values.
+        referee: decides comparisons.
+        partly: whether `all` goes by what was measured, if anything was.
+    """
+
+    shelf: Shelf
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=dict)
+    referee: Referee = field(default_factory=Referee)
+    partly: bool = False
+    tally: Tally = field(default_factory=Tally)
+    used: list[tuple[str, Evidence]] = field(default_factory=list)
+
+    def q(self, metric: str, **columns: Any) -> Any:
+        """The one matching number; a tuple matches any of its members.
+
+        Without `variant` the default form of a method is meant, as in the published rows; without `client`, no single
+        one.
+
+        Raises:
+            InputError: two cells match that are not the same.
+        """
+        found = self._evidence(metric, columns)
+        if found is None:
+            return Unknown()
+        self._note(metric, columns, found, found.mean)
+        return Number(found.values, metric not in COUNTED, self.referee)
+
+    def sd(self, metric: str, **columns: Any) -> Any:
+        """The standard deviation over seeds of the one matching number; under three seeds it is not known."""
+        found = self._evidence(metric, columns)
+        if found is None or found.seeds < SEEDS:
+            return Unknown()
+        self._note(f"sd of {metric}", columns, found, found.std)
+        return Number({"": found.std}, True, self.referee)
+
+    def _evidence(self, metric: str, columns: dict[str, Any]) -> Evidence | None:
+        """What was measured of it; None if nothing was, or a run diverged."""
+        asked = {"metric": metric, "variant": "", "client": "", **self.fixed, **columns}
+        options = [[wanted] if isinstance(wanted, str) else list(wanted) for wanted in asked.values()]
+        cases = (dict(zip(asked, case, strict=True)) for case in itertools.product(*options))
+        rows = set().union(*(self.shelf.rows(self._meant(case)) for case in cases))
+        found = self.shelf.evidence(rows, f"q('{metric}', {columns})") if rows else None
+        return found if found and isfinite(found.mean) else None
+
+    def _meant(self, case: dict[str, str]) -> dict[str, str | list[str]]:
+        """One value for each column, in the words of the records. Columns that an alias names it decides on."""
+        found = [(column, self.aliases.get(column, {}).get(value, value)) for column, value in case.items()]
+        meant: dict[str, str | list[str]] = {k: meaning for k, meaning in found if isinstance(meaning, str)}
+        for _, meaning in found:
+            meant |= meaning if isinstance(meaning, dict) else {}
+        return meant
+
+    def _note(self, name: str, columns: dict[str, Any], found: Evidence, value: float) -> None:
+        """List it among the numbers that the claim rests on."""
+        name = found.measured_as.rsplit(":", 2)[0] or name  # without the counts
+        asked = {column: value for column, value in columns.items() if column not in ("table", "aggregate")}
+        meant = self._meant({column: value for column, value in asked.items() if isinstance(value, str)})
+        case = " ".join(value for value in meant.values() if isinstance(value, str))
+        number = "(in the records)" if found.metric in TIMED else f"{value:.3f}"
+        self.used.append((f"{case} {number}" if name == "accuracy" else f"{name} {case} {number}", found))
+
+    def all(self, truths: Iterable[Any]) -> Any:
+        """False if one is known to be false, else unknown if one is unknown, else True."""
+        found = self.tally.count(truths)
+        known = [bool(t) for t in found if not isinstance(t, Unknown)]
+        whole = len(known) == len(found) or (self.partly and bool(known))
+        return False if not all(known) else True if whole else Unknown()
+
+    def max(self, *values: Any, key: Any = None) -> Any:
+        """The one with the largest mean; unknown if one is."""
+        values = tuple(values[0]) if len(values) == 1 else values
+        ranks = [key(v) if key else v for v in values]
+        unknown = [rank for rank in ranks if isinstance(rank, Unknown)]
+        if unknown:
+            return unknown[0]
+        best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
+        others = [rank for n, rank in enumerate(ranks) if n != best]
+        if key and any(isinstance(ranks[best] > other, Unknown) for other in others):  # which it is, is not known
+            return Unknown()
+        return values[best]
+
+    def min(self, *values: Any) -> Any:
+        """The one with the smallest mean; unknown if one is."""
+        values = tuple(values[0]) if len(values) == 1 else values
+        unknown = [value for value in values if isinstance(value, Unknown)]
+        return unknown[0] if unknown else min(values, key=_mean)
+
+    def sum(self, values: Iterable[Any]) -> Any:
+        """The sum; unknown if one is."""
+        total: Any = 0
+        for value in values:
+            total = value + total if isinstance(value, Unknown) else total + value
+        return total
+
+    def truth(self, expression: str) -> bool | None:
+        """Whether the expression holds; None if that is not known."""
+        names = {name: getattr(self, name) for name in ("q", "sd", "all", "max", "min", "sum")}
+        try:
+            return bool(
+                eval(expression, {"__builtins__": {"zip": zip, "int": int, "abs": abs}, **names, **CONSTANTS})
+            )  # our own file, no one else's
+        except NotMeasured:
+            return None
+
+
+def _mean(value: Any) -> float:
+    return value.mean if isinstance(value, Number) else value
