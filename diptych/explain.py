@@ -16,9 +16,9 @@ from common.algorithms import algorithm_module
 from common.errors import InputError, quoted
 from common.records import COLUMNS
 from diptych import configuration
-from diptych.configuration import Overlay, merged
+from diptych.configuration import merged
 from diptych.outputs import named, runs_for
-from diptych.published import NAMES, differing
+from diptych.published import NAMES, differing, flat
 from diptych.study import Cell, Place, Study
 from diptych.tuning import CHOSEN
 from reporting.cells import Layout, cells_of
@@ -129,17 +129,18 @@ def _run(study: Study, cell: Cell) -> Iterator[str]:
 
 def settings(study: Study, cell: Cell) -> list[Setting]:
     """Whatever is configured of a run, or is not as published, in the order of the specification."""
-    ours, theirs = (spec.model_dump(mode="json", exclude=NAMES) for spec in (cell.spec, cell.published))
-    other, origins = set(differing(ours, theirs)), _origins(study, cell)
-    names = [key for key in dict.fromkeys([*_flat(ours), *_flat(theirs)]) if key in origins or ".".join(key) in other]
+    specs = [spec.model_dump(mode="json", exclude=NAMES) for spec in (cell.spec, cell.published)]
+    other, origins = set(differing(*specs)), _origins(study, cell)
+    ours, theirs = (dict(flat(spec)) for spec in specs)
     return [
         Setting(
             ".".join(key),
-            _at(ours, key),
+            ours.get(key),
             origins.get(key, "not set"),
-            _shown(_at(theirs, key)) if ".".join(key) in other else "",
+            _shown(theirs.get(key)) if ".".join(key) in other else "",
         )
-        for key in names
+        for key in {**ours, **theirs}
+        if key in origins or ".".join(key) in other
     ]
 
 
@@ -148,8 +149,8 @@ def _origins(study: Study, cell: Cell) -> dict[tuple[str, ...], str]:
     paper, content, origins = cell.spec.labels["paper"], dict[str, Any](), dict[tuple[str, ...], str]()
     for place, overlay in study.layers(paper, cell.point):
         content = merged(content, overlay)
-        origins |= {key: _stands(study, paper, place, key, cell) for key in _flat(overlay)}
-    held = {*_flat(content)}
+        origins |= {key: _stands(study, paper, place, key, cell) for key, _ in flat(overlay)}
+    held = dict(flat(content))
     return {key: where for key, where in origins.items() if key in held}
 
 
@@ -215,22 +216,6 @@ def _chosen(file: Path, method: str) -> str:
         reader = csv.DictReader(lines)
         number = next(reader.line_num for row in reader if (row["method"], row["chosen"]) == (method, CHOSEN))
     return f"{file.relative_to(configuration.CONFIG.parent)}:{number}"
-
-
-def _flat(section: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The keys that lead to values, in order."""
-    if not isinstance(section, dict) or (prefix and not section):
-        yield prefix
-        return
-    for key, value in section.items():
-        yield from _flat(value, (*prefix, str(key)))
-
-
-def _at(section: Overlay, key: tuple[str, ...]) -> Any:
-    value: Any = section
-    for step in key:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
 
 
 def _shown(value: Any) -> str:

@@ -118,17 +118,18 @@ def _counts(key: str, evaluation: str) -> bool:
     return not _below(key, KEPT) or _below(key, USES.get(evaluation, ()))
 
 
-def _flat(section: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(section: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The keys that lead to each value of nested mappings, and the value, in order."""
     if not isinstance(section, dict):
         yield prefix, section
         return
     for key, value in section.items():
-        yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
+        yield from flat(value, (*prefix, str(key)))
 
 
 def differing(ours: Any, theirs: Any) -> list[str]:
     """The dotted keys of two mappings whose values are not the same; only the `name` of a section that has another."""
-    a, b = dict(_flat(ours)), dict(_flat(theirs))
+    a, b = ({".".join(keys): value for keys, value in flat(section)} for section in (ours, theirs))
     keys = [key for key in {**a, **b} if a.get(key) != b.get(key)]
     renamed = [key.removesuffix("name") for key in keys if key.endswith(".name")]
     return [key for key in keys if key.endswith(".name") or not key.startswith(tuple(renamed))]

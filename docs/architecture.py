@@ -1,7 +1,6 @@
 """Draws the picture of docs/architecture.md from the imports: `python docs/architecture.py`."""
 
 import ast
-import sys
 from pathlib import Path
 
 import networkx as nx
@@ -61,4 +60,3 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    sys.exit(0)

@@ -156,7 +156,7 @@ class LocalWork:
         if phase.publish is not None:
             self.publish(round, client, phase.publish(model))
         where = {"round": round, "client": client, "stage": stage, "phase": number}
-        return [where | row for row in _told_of(losses, round, client)]
+        return [where | row for row in _rows_of(losses, round, client)]
 
     def drawn(self, round: int, client: int, number: int, phase: Phase, stage: str) -> Iterator[Batch]:
         """The batches of a phase, in order."""
@@ -227,7 +227,7 @@ class LocalWork:
         return {} if self.settings.optimiser_state == "round" else self.optimiser_states.setdefault(place, {})
 
 
-def _told_of(losses: list[list[Tensor]], round: int, client: int) -> list[Row]:
+def _rows_of(losses: list[list[Tensor]], round: int, client: int) -> list[Row]:
     """Steps and mean loss of each update that took any.
 
     Raises:
