@@ -149,7 +149,7 @@ def test_feddvas_settings(paper):
             assert set(skewed.styles.values()) == {dataset}
     assert specs["feddva/mnist_label-skew/fedavg-ft/default/2011"].algorithm["fine_tuning_epochs"] == 5
     assert specs["feddva/mnist_label-skew/ditto/default/2011"].algorithm["mu"] == 1.0
-    for variant, setting in (("labels-tenfold", {"classify": 10.0}), ("labels-on-means", {"classify_on": "means"})):
+    for variant, setting in (("labels-once", {"classify": 1.0}), ("labels-on-means", {"classify_on": "means"})):
         varied = specs[f"feddva/mnist_client-marks/feddva/{variant}/2011"].algorithm
         assert varied == specs["feddva/mnist_client-marks/feddva/default/2011"].algorithm | setting
     for condition in ("mnist_client-marks", "mnist_label-skew", "cifar10_label-skew"):
