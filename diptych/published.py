@@ -15,6 +15,7 @@ NAMES = {"run", "scale", "labels", "seed", "start"}
 KEPT = ("features", "inversion", "samples", "score_every", "snapshots", "training.channels_last")
 """Keys that change nothing that is trained: what is kept of a run, and how it lies in memory."""
 USES = {
+    "asked-images": ("samples",),
     "asked-labels": ("samples",),
     "attacks": ("samples", "snapshots"),  # the best of those rounds, too
     "clusters": ("samples",),
@@ -29,10 +30,11 @@ USES = {
     "probe": ("samples",),
     "restyling": ("samples",),
     "swaps": ("samples",),
+    "translated-images": ("samples",),
     "translation": ("samples",),
 }
 """Evaluation -> what it depends on of the above."""
-JUDGED = ("asked-labels", "attacks", "judge", "restyling", "swaps")
+JUDGED = ("asked-images", "asked-labels", "attacks", "judge", "restyling", "swaps", "translated-images")
 """Evaluations in the eyes of a judge, whose settings then count. Distances on its features say so in their names."""
 NAMED = ("extractors", "test_images")
 """Settings of evaluations whose value stands in the record itself."""

@@ -18,13 +18,17 @@ from evaluation.rows import result
 Arrays = dict[str, np.ndarray]
 Pair = tuple[Tensor, ...]
 """Of training and of test images."""
-Cases = dict[str, tuple[Pair, Pair]]
-"""Name -> codes and targets."""
-Target = Literal["label", "client"]
+Case = tuple[Pair, Pair]
+"""Codes, and what is read from them."""
+Name = tuple[str, str, str]
+"""Of a case: of which code, against what or which control, by which encoder."""
+Target = Literal["label", "client", "domain"]
+"""What an image shows, whose it is, and, where clients share styles, in which style it is."""
 Protocol = Literal["published", "sound"]
 """`published`: fitted to the very images it is scored on. `sound`: fitted on training images, scored on test images."""
 Control = Literal["untrained", "shuffled-labels", "pixels"]
-FLOORS = ("untrained", "pixels")
+FLOORS = {"untrained": "untrained-{}", "pixels": "pixels"}
+"""And the arrays that they are fitted to, of a code."""
 DECAY = 0.95
 """Of the rate, per epoch: PaDPaF's code."""
 
@@ -37,11 +41,13 @@ class Codes:
         place: `<place>/<part>/<code>` are the arrays, (images, d), or (images, encoders, d) by several encoders.
             `own/codes` are those of `codes` by each client's own encoders; what does not depend on encoders is there.
         standardised: whether the training images' mean and deviation are taken out: a small code is no poor one.
+        at_once: whether codes by several encoders are taken together.
     """
 
     arrays: Arrays
     place: str
     standardised: bool = False
+    at_once: bool = False
 
     def there(self, code: str) -> bool:
         """Whether there is such a code."""
@@ -51,29 +57,23 @@ class Codes:
         """What is read from codes."""
         return self._pair(self.place.removeprefix("own/"), name)
 
-    def of(self, code: str) -> Pair:
-        """A code."""
-        return self._scaled(self._pair(self.place, code))
-
     def each(self, code: str) -> dict[str, Pair]:
         """A code by encoder: one, called '', or all clients'."""
-        pair = self.of(code)
-        if pair[0].ndim == 2:
+        pair = self._scaled(self._pair(self.place, code))
+        if pair[0].ndim == 2 or self.at_once:
             return {"": pair}
         return {f"client-{k + 1}": tuple(part[:, k] for part in pair) for k in range(pair[0].shape[1])}
 
-    def controls(self, wanted: list[Control]) -> list[Control]:
-        """Those that there are: floors, which depend on nobody's encoders, stand beside the codes by shared ones."""
-        return [control for control in wanted if control not in FLOORS or not self.place.startswith("own/")]
+    def controls(self, code: str, wanted: list[Control]) -> list[Control]:
+        """Those that there are. Floors, which depend on nobody's encoders, stand beside the codes by shared ones."""
+        return [c for c in wanted if c not in FLOORS or self.there(FLOORS[c].format(code))]
 
-    def controlled(self, code: str, target: Target, control: Control, seed: int) -> tuple[Pair, Pair]:
-        """What a control of a code is fitted to, and scored on."""
-        y = self.target(target)
+    def controlled(self, code: str, control: Control) -> dict[str, Pair]:
+        """What a control is fitted to, by encoder."""
         if control == "shuffled-labels":
-            return self.of(code), shuffled(y, seed)
-        if control == "pixels":
-            return tuple(part.float() / 255 for part in self._pair(self.place, control)), y
-        return self._scaled(self._pair(self.place, f"untrained-{code}")), y
+            return self.each(code)
+        floor = self._pair(self.place, FLOORS[control].format(code))
+        return {"": tuple(part.float() / 255 for part in floor) if control == "pixels" else self._scaled(floor)}
 
     def _pair(self, place: str, key: str) -> Pair:
         return tuple(torch.from_numpy(self.arrays[f"{place}/{part}/{key}"]).contiguous() for part in ("train", "test"))
@@ -85,10 +85,13 @@ class Codes:
         return tuple((part - mean) / deviation for part in pair)
 
 
-def accuracies(cases: Cases, protocol: Protocol, settings: ProbeSettings, seed: int) -> dict[str, float]:
-    """Accuracy of a probe for each case; those of equal size are trained side by side."""
+def accuracies(cases: dict[Name, Case], protocol: Protocol, settings: ProbeSettings, seed: int) -> dict[Name, float]:
+    """Accuracy of a probe for each case; those of equal size are trained side by side.
+
+    Codes by several encoders at once (images, encoders, d) are first mapped to a number for each encoder.
+    """
     first = 0 if protocol == "sound" else 1
-    found: dict[str, float] = {}
+    found: dict[Name, float] = {}
     for shape in dict.fromkeys(codes[1].shape[1:] for codes, _ in cases.values()):
         names = [name for name, (codes, _) in cases.items() if codes[1].shape[1:] == shape]
         train, test = (
@@ -96,7 +99,8 @@ def accuracies(cases: Cases, protocol: Protocol, settings: ProbeSettings, seed: 
             for part in (first, 1)
         )
         classes = 1 + int(max(t.max() for name in names for t in cases[name][1]))
-        accuracy = probe_accuracy((train[0], train[1]), (test[0], test[1]), classes, settings, seed)
+        how = replace(settings, one_number_each=len(shape) == 2)
+        accuracy = probe_accuracy((train[0], train[1]), (test[0], test[1]), classes, how, seed)
         found |= dict(zip(names, accuracy.tolist(), strict=True))
     return found
 
@@ -129,7 +133,8 @@ def probe(
     Args:
         images: role of a number -> where the codes are that it is of (`Codes`); nothing where a run has left none.
         targets: what is read.
-        codes: what it is read from -> its controls: codes of an untrained encoder, pixels, shuffled targets.
+        codes: what it is read from, if a run has it -> its controls: codes of an untrained encoder, pixels, shuffled
+            targets.
         protocols: the sound one, if none is given.
         standardised: see `Codes`.
         one_number_each: codes by several encoders are probed at once, each first mapped to a number (PaDPaF,
@@ -137,22 +142,23 @@ def probe(
         snapshots: whether the published protocol is repeated after each snapshot.
     """
     settings, asked = ProbeSettings(epochs, batch_size, lr, DECAY), [t for t in targets if _is_read(run, t)]
+    repeated: list[Protocol] = ["published"]
     moments = {f";round={round}": run.after(round) for round in run.snapshots} if snapshots else {}
     for when, arrays in (moments | {"": run.features}).items():
         for role, place in images.items():
-            shown = Codes(arrays, place, standardised)
-            if not all(map(shown.there, codes)):
+            shown = Codes(arrays, place, standardised, one_number_each)
+            controls = {c: shown.controls(c, wanted) for c, wanted in codes.items() if shown.there(c)}
+            if not controls:
                 continue
-            controls = {code: shown.controls(wanted) for code, wanted in codes.items()}
             for target in asked:
-                for protocol in (protocols or ["sound"]) if not when else ["published"]:
-                    for row in _probed(shown, target, controls, protocol, settings, run.spec.seed, one_number_each):
+                for protocol in repeated if when else protocols or ["sound"]:
+                    for row in _probed(shown, target, controls, protocol, settings, run.spec.seed):
                         own = "" if row.get("control") in FLOORS else role
                         yield row | {"setting": row["setting"] + when, "role": own}
 
 
 def _is_read(run: RunFolder, target: Target) -> bool:
-    return target == "client" or run.spec.data.dataset != "celeba"
+    return target != "label" or run.spec.data.dataset != "celeba"
 
 
 def _probed(
@@ -162,27 +168,23 @@ def _probed(
     protocol: Protocol,
     settings: ProbeSettings,
     seed: int,
-    one_number_each: bool,
 ) -> Iterator[dict[str, Any]]:
-    y, key = shown.target(target), random_key(seed, f"{target} probe")
-    found: dict[str, float] = {}
-    many = {code for code in codes if one_number_each and shown.of(code)[0].ndim == 3}
-    for together in (set(codes) - many, many):
-        cases: Cases = {}
-        for code, controls in codes.items():
-            if code in together:
-                each = {"": shown.of(code)} if code in many else shown.each(code)
-                cases |= {f"{code} {by}": (pair, y) for by, pair in each.items()}
-                cases |= {f"{code} {control}": shown.controlled(code, target, control, seed) for control in controls}
-        found |= accuracies(cases, protocol, replace(settings, one_number_each=together is many), key)
+    y = shown.target(target)
+    wrong = shuffled(y, seed)
+    cases: dict[Name, Case] = {}
+    for code, controls in codes.items():
+        cases |= {(code, "", encoder): (pair, y) for encoder, pair in shown.each(code).items()}
+        for control in controls:
+            fitted, to = shown.controlled(code, control), wrong if control == "shuffled-labels" else y
+            cases |= {(code, control, encoder): (pair, to) for encoder, pair in fitted.items()}
+    found = accuracies(cases, protocol, settings, random_key(seed, f"{target} probe"))
     for code, controls in codes.items():
         setting = f"probe=linear;features={code};target={target}"
-        by = {encoder: found[f"{code} {encoder}"] for encoder in ([""] if code in many else shown.each(code))}
-        yield _record(setting, protocol, float(np.mean(list(by.values()))))
-        for encoder, value in by.items() if len(by) > 1 else ():
-            yield _record(setting, protocol, value, client=encoder)
-        for control in controls:
-            yield _record(setting, protocol, found[f"{code} {control}"], control=control)
+        for how in ("", *controls):
+            by = {encoder: value for (*of, encoder), value in found.items() if of == [code, how]}
+            yield _record(setting, protocol, float(np.mean(list(by.values()))), control=how)
+            if len(by) > 1 and not how:
+                yield from (_record(setting, protocol, value, client=encoder) for encoder, value in by.items())
 
 
 def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str, Any]:
@@ -222,6 +224,7 @@ def disentanglement(
     *,
     images: dict[str, str],
     codes: dict[Literal["content", "style"], str] | None = None,
+    whose: Literal["client", "domain"] = "client",
     standardised: bool = False,
     one_number_each: bool = False,
     epochs: PositiveInt = 50,
@@ -239,6 +242,7 @@ def disentanglement(
 
     Args:
         codes: what a run calls its code of content, and of style.
+        whose: what is asked in the place of the client.
     """
     names = {"content": "content", "style": "style"} | dict(codes or {})
     settings, seed = ProbeSettings(epochs, batch_size, lr, DECAY), random_key(run.spec.seed, "disentanglement")
@@ -246,18 +250,15 @@ def disentanglement(
         shown = Codes(run.features, place, standardised)
         if not all(map(shown.there, names.values())) or not _is_read(run, "label"):
             continue
-        y = {target: shown.target(target) for target in ("label", "client")}
-        cases = {f"{kind} {t} {by}": (pair, y[t]) for kind, t in _ASKED for by, pair in shown.each(names[kind]).items()}
-        at_once = one_number_each and shown.of(names["style"])[0].ndim == 3
-        if at_once:
-            cases = {name: case for name, case in cases.items() if not name.startswith("style client")}
+        y = {"label": shown.target("label"), "client": shown.target(whose)}
+        cases: dict[Name, Case] = {}
+        for kind, target in _ASKED:
+            by = replace(shown, at_once=one_number_each and (kind, target) == ("style", "client"))
+            cases |= {(kind, target, encoder): (pair, y[target]) for encoder, pair in by.each(names[kind]).items()}
         found = accuracies(cases, "sound", settings, seed)
-        if at_once:
-            together = {"style client ": (shown.of(names["style"]), y["client"])}
-            found |= accuracies(together, "sound", replace(settings, one_number_each=True), seed)
         scored = {
-            (kind, t): float(np.mean([value for name, value in found.items() if name.startswith(f"{kind} {t} ")]))
-            for kind, t in _ASKED
+            asked: float(np.mean([value for (*of, _), value in found.items() if tuple(of) == asked]))
+            for asked in _ASKED
         }
         yield from (row | {"role": role} for row in told_apart(scored, {t: pair[1] for t, pair in y.items()}))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluation.clusters import clusters
 from evaluation.codes import disentanglement, identity_probe, probe
+from evaluation.comparable import answers, asked_images, translated_images
 from evaluation.costs import budget, communication, transmission
 from evaluation.curves import curves
 from evaluation.data import class_entropy, sources
@@ -37,6 +38,9 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "judge": judge_quality,
     "divergences": divergences,
     "swaps": swaps,
+    "answers": answers,
+    "asked-images": asked_images,
+    "translated-images": translated_images,
     "curves": curves,
     "generalisation": generalisation,
     "attacks": attacks,
