@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--points", type=Path, required=True, help="what the figures show (CSV)")
     _scale(p)
 
-    p = command("count", _count, "what needs no training: records that follow from the published specifications")
+    p = command("count", _count, "what needs no run: records that follow from specifications or hold of any data")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     _scale(p)
     _data(p)
@@ -313,6 +313,9 @@ def _simpson(options: argparse.Namespace) -> None:
 
 
 def _count(options: argparse.Namespace) -> None:
+    from diptych.process import use_threads
+
+    use_threads(1)
     from diptych.counted import measure
 
     measure(options.scale, Path(options.data), options.out)

@@ -319,7 +319,8 @@ class Evaluator:
         asked = {column: value for column, value in columns.items() if column not in ("table", "aggregate")}
         meant = self._meant({column: value for column, value in asked.items() if isinstance(value, str)})
         case = " ".join(value for value in meant.values() if isinstance(value, str))
-        number = "(in the records)" if found.metric in TIMED else f"{value:.3f}"
+        digits = ".3f" if value == 0 or abs(value) >= 0.0005 else ".1e"
+        number = "(in the records)" if found.metric in TIMED else f"{value:{digits}}"
         self.used.append((f"{case} {number}" if name == "accuracy" else f"{name} {case} {number}", found))
 
     def all(self, truths: Iterable[Any]) -> Any:
