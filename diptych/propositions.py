@@ -154,7 +154,7 @@ def _trained(
 ) -> Simulation:
     images = {"channels": 1, "image_size": SIZE}
     encoder = partial(ENCODERS[network], **images)
-    asked = OBJECTIVES[objective](encoder=encoder, classes=CLASSES, **images)
+    asked = checked(OBJECTIVES[objective], "objective", {}, encoder=encoder, classes=CLASSES, **images)
     method = checked(algorithm_class(algorithm), "algorithm", settings, objective=asked)
     simulation = Simulation(method, _noise(), training, SEED)
     simulation.run()

@@ -1,10 +1,11 @@
 """Claims: sentences of a paper as expressions over records, and what our records say of them.
 
 An expression is evaluated twice: on means, and then so that a comparison is true or false only where a t-test within
-seeds says so. A claim that all of several comparisons hold is so accepted if each is significant (an intersection-union
-test, Berger 1982), and refused if one is significantly false, at a level divided by their number (Bonferroni). Spreads
-are pooled over the comparisons of a claim, as in `reporting.verdict`. Firm words need the published experiment and
-three seeds, too.
+seeds says so, or, of two deviations over seeds, an F-test. A claim that all of several comparisons hold is so accepted
+if each is significant (an intersection-union test, Berger 1982), and refused if one is significantly false, at a level
+divided by their number (Bonferroni); where it says how many hold, each is decided either way at that level. Spreads are
+pooled over the comparisons of a claim, as in `reporting.verdict`. Firm words need the published experiment and three
+seeds, too.
 """
 
 from collections.abc import Mapping
@@ -155,7 +156,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     random = [found for found in used if found.metric not in COUNTED]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min((found.seeds for found in random or used), default=0)
-    referee = Referee(Spread.pooled(differences), ALPHA / max(len(differences), 1))
+    referee = Referee(Spread.pooled(differences), ALPHA / max(plain.referee.comparisons, 1))
     known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:
