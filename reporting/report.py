@@ -15,14 +15,15 @@ import jinja2
 import pandas as pd
 
 from common.files import written
-from reporting.cells import Found, Layout
+from reporting.board import counted
+from reporting.cells import SAID, Found, Layout
 from reporting.claims import Finding, Outcome
 from reporting.evidence import Evidence, Grade
 from reporting.grid import Grid
 from reporting.looks import CELLS, CLAIMS, Look
 from reporting.records import PUBLISHED, read_csv
 from reporting.tables import glossary, grids_of, said_once
-from reporting.verdict import SEEDS, Verdict
+from reporting.verdict import SEEDS
 from reporting.wording import (
     axis,
     capital,
@@ -54,7 +55,8 @@ Untrained = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its layout, its cells with what is said of each, and the evidence by the keys of a cell, best first."""
+    """A table: its layout, its cells with what is said of each and whether it is `configured`, and the evidence by the
+    keys of a cell, best first."""
 
     layout: Layout
     cells: pd.DataFrame
@@ -316,10 +318,8 @@ class Score:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many there are and are measured, of each grade, and with each verdict."""
-        counted = Counter([cell.said["grade"] for cell in self.cells] + [cell.said["verdict"] for cell in self.cells])
-        kinds = [*map(str, Grade), *(str(verdict) for verdict in CELLS if verdict != Verdict.NOT_PUBLISHED)]
-        return {"printed": self.printed, "measured": self.measured} | {kind: counted[kind] for kind in kinds}
+        """The board's, of them."""
+        return counted(pd.DataFrame([cell.said for cell in self.cells], columns=[*SAID, "configured"]))
 
 
 class TableView:
