@@ -25,6 +25,8 @@ from reporting.wording import plural
 
 PRINTED = {"yes": "holds", "no": "does not hold", "not-printed": "not printed"}
 """What claims.csv says of the paper's own numbers, in words."""
+COUNTED_ALONE = "no chance in it, no test"
+"""Why a claim is decided that rests on nothing random."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
 
@@ -164,7 +166,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "points": "" if truth is None else "for" if truth else "against",
-        "why": why,
+        "why": why or ("" if random or truth is None else COUNTED_ALONE),
         "grade": str(grade or ""),
         "seeds": seeds,
         "hold": tally.hold,
