@@ -6,17 +6,14 @@ import torch.nn.functional as F
 
 from common.errors import InputError
 from networks.stargan import StarGANFeatures, StarGANGenerator, classifier, critic
-
-
-def _count(*modules: torch.nn.Module) -> int:
-    return sum(p.numel() for module in modules for p in module.parameters())
+from tests.networks.sizes import parameters
 
 
 def test_parameter_counts_on_rotated_mnist():
     """As published: width 64, six blocks, 5 domains, 28 pixels."""
-    assert _count(StarGANGenerator(1, 28, domains=5)) == 8_433_664
+    assert parameters(StarGANGenerator(1, 28, domains=5)) == 8_433_664
     encoder = StarGANFeatures(1, 28)
-    assert _count(encoder, critic(encoder), classifier(encoder, 5)) == 2_761_664
+    assert parameters(encoder, critic(encoder), classifier(encoder, 5)) == 2_761_664
 
 
 @pytest.mark.parametrize(("size", "side"), [(8, 1), (12, 1), (28, 1), (32, 2), (64, 4)])
@@ -56,7 +53,7 @@ def test_the_generator_sees_both_domains_and_no_other_image():
     torch.testing.assert_close(generator(x[:1], source[:1], target[:1])[0], first)
 
 
-def test_in_evaluation_mode_running_statistics_count():
+def test_in_evaluation_mode_running_statisticsparameters():
     generator, one_hot = StarGANGenerator(1, 8, 2, width=4, blocks=1), torch.eye(2)
     x = torch.rand(2, 1, 8, 8)
     norms = [m for m in generator.modules() if isinstance(m, torch.nn.InstanceNorm2d)]
