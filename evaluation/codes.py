@@ -1,8 +1,9 @@
-"""What content and style codes say of label and client: PaDPaF's probes (Fig. 4, 5, 14), and one number from them."""
+"""What codes of images say of label and client, by linear probes: one evaluation, of which each paper's protocol is a
+setting (PaDPaF, Fig. 4, 5 and 14; FedDVA, Fig. 5 in numbers); one number from several probes; and faces."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,27 +16,77 @@ from evaluation.probe import ProbeSettings, probe_accuracy
 from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
-PROTOCOLS = ("published", "sound")
-"""`published`: fitted to the very images it is scored on. `sound`: fitted on training images, scored on test images."""
-
-
-def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str, Any]:
-    return result("accuracy", "fraction", value, setting=setting, protocol=protocol, **more)
-
-
 Pair = tuple[Tensor, ...]
 """Of training and of test images."""
+Cases = dict[str, tuple[Pair, Pair]]
+"""Name -> codes and targets."""
+Target = Literal["label", "client"]
+Protocol = Literal["published", "sound"]
+"""`published`: fitted to the very images it is scored on. `sound`: fitted on training images, scored on test images."""
+Control = Literal["untrained", "shuffled-labels", "pixels"]
+FLOORS = ("untrained", "pixels")
+DECAY = 0.95
+"""Of the rate, per epoch: PaDPaF's code."""
 
 
-def accuracies(
-    cases: dict[str, tuple[Pair, Pair]], protocol: str, settings: ProbeSettings, seed: int
-) -> dict[str, float]:
-    """Accuracy of a probe for each case of codes and targets; those of equal size are trained side by side.
+@dataclass(frozen=True)
+class Codes:
+    """Codes of some images, as a run has left them.
 
-    Args:
-        cases: name -> (codes, targets), each of training and of test images.
-        protocol: one of PROTOCOLS.
+    Attributes:
+        place: `<place>/<part>/<code>` are the arrays, (images, d), or (images, encoders, d) by several encoders.
+            `own/codes` are those of `codes` by each client's own encoders; what does not depend on encoders is there.
+        standardised: whether the training images' mean and deviation are taken out: a small code is no poor one.
     """
+
+    arrays: Arrays
+    place: str
+    standardised: bool = False
+
+    def there(self, code: str) -> bool:
+        """Whether there is such a code."""
+        return f"{self.place}/test/{code}" in self.arrays
+
+    def target(self, name: str) -> Pair:
+        """What is read from codes."""
+        return self._pair(self.place.removeprefix("own/"), name)
+
+    def of(self, code: str) -> Pair:
+        """A code."""
+        return self._scaled(self._pair(self.place, code))
+
+    def each(self, code: str) -> dict[str, Pair]:
+        """A code by encoder: one, called '', or all clients'."""
+        pair = self.of(code)
+        if pair[0].ndim == 2:
+            return {"": pair}
+        return {f"client-{k + 1}": tuple(part[:, k] for part in pair) for k in range(pair[0].shape[1])}
+
+    def controls(self, wanted: list[Control]) -> list[Control]:
+        """Those that there are: floors, which depend on nobody's encoders, stand beside the codes by shared ones."""
+        return [control for control in wanted if control not in FLOORS or not self.place.startswith("own/")]
+
+    def controlled(self, code: str, target: Target, control: Control, seed: int) -> tuple[Pair, Pair]:
+        """What a control of a code is fitted to, and scored on."""
+        y = self.target(target)
+        if control == "shuffled-labels":
+            return self.of(code), shuffled(y, seed)
+        if control == "pixels":
+            return tuple(part.float() / 255 for part in self._pair(self.place, control)), y
+        return self._scaled(self._pair(self.place, f"untrained-{code}")), y
+
+    def _pair(self, place: str, key: str) -> Pair:
+        return tuple(torch.from_numpy(self.arrays[f"{place}/{part}/{key}"]).contiguous() for part in ("train", "test"))
+
+    def _scaled(self, pair: Pair) -> Pair:
+        if not self.standardised:
+            return pair
+        mean, deviation = pair[0].mean(dim=0), pair[0].std(dim=0).clamp_min(1e-6)
+        return tuple((part - mean) / deviation for part in pair)
+
+
+def accuracies(cases: Cases, protocol: Protocol, settings: ProbeSettings, seed: int) -> dict[str, float]:
+    """Accuracy of a probe for each case; those of equal size are trained side by side."""
     first = 0 if protocol == "sound" else 1
     found: dict[str, float] = {}
     for shape in dict.fromkeys(codes[1].shape[1:] for codes, _ in cases.values()):
@@ -56,142 +107,162 @@ def shuffled(targets: Pair, seed: int) -> Pair:
     return tuple(t[torch.randperm(len(t), generator=generator)] for t in targets)
 
 
-def _pair(arrays: Arrays, source: str, key: str) -> Pair:
-    return tuple(torch.from_numpy(arrays[f"{source}/{part}/{key}"]) for part in ("train", "test"))
-
-
-def _styles(arrays: Arrays, source: str) -> dict[str, Pair]:
-    """Style features by client."""
-    train, test = _pair(arrays, source, "style")
-    return {f"client-{k + 1}": (train[:, k], test[:, k]) for k in range(train.shape[1])}
-
-
-def label_probe(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 32, lr: PositiveFloat = 1e-2
+def probe(
+    run: RunFolder,
+    *,
+    images: dict[str, str],
+    targets: list[Target],
+    codes: dict[str, list[Control]],
+    protocols: list[Protocol] | None = None,
+    standardised: bool = False,
+    one_number_each: bool = False,
+    snapshots: bool = False,
+    epochs: PositiveInt = 50,
+    batch_size: PositiveInt = 32,
+    lr: PositiveFloat = 1e-2,
 ) -> Iterator[dict[str, Any]]:
-    """How well a linear classifier reads the label from content and from style features of images as they are.
+    """How well a linear classifier reads a target from a code.
 
-    Content features are the shared model's, style features each client's own: their cell is the mean over clients. The
-    protocol is the authors' (Adam, a rate that falls by 0.95 per epoch), on the test images alone as published, and on
-    training and test images. Floors: an untrained encoder, and shuffled labels.
+    Of a code by several encoders, such as every client's style features, each is probed, and the number is the mean
+    over them. Labels of faces are identities and are not read here.
+
+    Args:
+        images: role of a number -> where the codes are that it is of (`Codes`); nothing where a run has left none.
+        targets: what is read.
+        codes: what it is read from -> its controls: codes of an untrained encoder, pixels, shuffled targets.
+        protocols: the sound one, if none is given.
+        standardised: see `Codes`.
+        one_number_each: codes by several encoders are probed at once, each first mapped to a number (PaDPaF,
+            App. C.2.2).
+        snapshots: whether the published protocol is repeated after each snapshot.
     """
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    if run.spec.data.dataset == "celeba":  # its labels are identities; see identity_probe
-        return
-    for round in [*run.snapshots, None]:
-        arrays = run.features if round is None else run.after(round)
-        if "plain/test/content" not in arrays:
-            return
-        setting = "" if round is None else f";round={round}"
-        for protocol in PROTOCOLS if round is None else PROTOCOLS[:1]:
-            yield from _label_probe(arrays, protocol, settings, run.spec.seed, setting)
+    settings, asked = ProbeSettings(epochs, batch_size, lr, DECAY), [t for t in targets if _is_read(run, t)]
+    moments = {f";round={round}": run.after(round) for round in run.snapshots} if snapshots else {}
+    for when, arrays in (moments | {"": run.features}).items():
+        for role, place in images.items():
+            shown = Codes(arrays, place, standardised)
+            if not all(map(shown.there, codes)):
+                continue
+            controls = {code: shown.controls(wanted) for code, wanted in codes.items()}
+            for target in asked:
+                for protocol in (protocols or ["sound"]) if not when else ["published"]:
+                    for row in _probed(shown, target, controls, protocol, settings, run.spec.seed, one_number_each):
+                        own = "" if row.get("control") in FLOORS else role
+                        yield row | {"setting": row["setting"] + when, "role": own}
 
 
-def _label_probe(
-    arrays: Arrays, protocol: str, settings: ProbeSettings, seed: int, suffix: str
+def _is_read(run: RunFolder, target: Target) -> bool:
+    return target == "client" or run.spec.data.dataset != "celeba"
+
+
+def _probed(
+    shown: Codes,
+    target: Target,
+    codes: dict[str, list[Control]],
+    protocol: Protocol,
+    settings: ProbeSettings,
+    seed: int,
+    one_number_each: bool,
 ) -> Iterator[dict[str, Any]]:
-    y = _pair(arrays, "plain", "label")
-    content, styles = _pair(arrays, "plain", "content"), _styles(arrays, "plain")
-    cases = {"": (content, y), "untrained": (_pair(arrays, "plain", "untrained"), y)}
-    cases |= {"shuffled-labels": (content, shuffled(y, seed)), **{k: (codes, y) for k, codes in styles.items()}}
-    accuracy = accuracies(cases, protocol, settings, random_key(seed, "label probe"))
-    setting = f"probe=linear;features={{}};target=label{suffix}"
-    for control in ("", "untrained", "shuffled-labels"):
-        yield _record(setting.format("content"), protocol, accuracy[control], control=control)
-    yield _record(setting.format("style"), protocol, float(np.mean([accuracy[k] for k in styles])))
-    for k in styles:
-        yield _record(setting.format("style"), protocol, accuracy[k], client=k)
+    y, key = shown.target(target), random_key(seed, f"{target} probe")
+    found: dict[str, float] = {}
+    many = {code for code in codes if one_number_each and shown.of(code)[0].ndim == 3}
+    for together in (set(codes) - many, many):
+        cases: Cases = {}
+        for code, controls in codes.items():
+            if code in together:
+                each = {"": shown.of(code)} if code in many else shown.each(code)
+                cases |= {f"{code} {by}": (pair, y) for by, pair in each.items()}
+                cases |= {f"{code} {control}": shown.controlled(code, target, control, seed) for control in controls}
+        found |= accuracies(cases, protocol, replace(settings, one_number_each=together is many), key)
+    for code, controls in codes.items():
+        setting = f"probe=linear;features={code};target={target}"
+        by = {encoder: found[f"{code} {encoder}"] for encoder in ([""] if code in many else shown.each(code))}
+        yield _record(setting, protocol, float(np.mean(list(by.values()))))
+        for encoder, value in by.items() if len(by) > 1 else ():
+            yield _record(setting, protocol, value, client=encoder)
+        for control in controls:
+            yield _record(setting, protocol, found[f"{code} {control}"], control=control)
+
+
+def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str, Any]:
+    return result("accuracy", "fraction", value, setting=setting, protocol=protocol, **more)
 
 
 def identity_probe(
     run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 256, lr: PositiveFloat = 1e-1
 ) -> Iterator[dict[str, Any]]:
-    """Whose face is it (Fig. 18)? Top-1, 10 and 50 accuracy from content and from style features, on CelebA alone.
+    """Whose face is it (PaDPaF, Fig. 18)? Top-1, 10 and 50 accuracy from content and from style, on CelebA alone.
 
     Fitted and scored on the same images, as published: the official test faces are of other people. They are as many as
     the run has probed, where the paper takes all. Style features are the first client's.
     """
     if run.spec.data.dataset != "celeba" or "plain/train/content" not in run.features:
         return
-    arrays, settings = run.features, ProbeSettings(epochs, batch_size, lr, decay=0.95)
+    arrays, settings = run.features, ProbeSettings(epochs, batch_size, lr, DECAY)
     known, y = np.unique(arrays["plain/train/label"], return_inverse=True)
     labels = torch.from_numpy(y).unsqueeze(0)
     seed = random_key(run.spec.seed, "identity probe")
-    for features, codes in (
-        ("content", arrays["plain/train/content"]),
-        ("style", arrays["plain/train/style"][:, 0]),
-        ("untrained", arrays["plain/train/untrained"]),
+    for features, control, codes in (
+        ("content", "", arrays["plain/train/content"]),
+        ("style", "", arrays["plain/train/style"][:, 0]),
+        ("content", "untrained", arrays["plain/train/untrained-content"]),
     ):
         data = torch.from_numpy(codes).unsqueeze(0), labels
-        control = "untrained" if features == "untrained" else ""
-        setting = f"probe=linear;features={'content' if control else features};target=identity"
         for top in (1, 10, 50):
             value = float(probe_accuracy(data, data, len(known), settings, seed, top=top))
-            yield _record(f"{setting};top_k={top}", "published", value, control=control)
+            setting = f"probe=linear;features={features};target=identity;top_k={top}"
+            yield _record(setting, "published", value, control=control)
     identities = max(source["classes"] for source in run.provenance["sources"].values())
     yield result("identities", "count", identities)
 
 
-def client_probe(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 32, lr: PositiveFloat = 1e-2
-) -> Iterator[dict[str, Any]]:
-    """How well a linear classifier says whose image it is, from content and from style features (Fig. 14).
-
-    Style features are those of all clients' style discriminators, each first mapped to one number (App. C.2.2).
-    `role` says which images: generated ones, as published, or real ones as clients see them. The control shuffles the
-    clients.
-    """
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    for role, source in (("generated", "generated"), ("real", "pool")):
-        if f"{source}/test/content" not in run.features:
-            return
-        for protocol in PROTOCOLS:
-            for features, control, value in _client_accuracies(run.features, source, protocol, settings, run.spec.seed):
-                setting = f"probe=linear;features={features};target=client"
-                yield _record(setting, protocol, value, role=role, control=control)
-
-
-def _client_accuracies(
-    arrays: Arrays, source: str, protocol: str, settings: ProbeSettings, seed: int
-) -> Iterator[tuple[str, str, float]]:
-    y = _pair(arrays, source, "client")
-    for features in ("content", "style"):
-        codes = _pair(arrays, source, features)
-        one_number = replace(settings, one_number_each=features == "style")
-        cases = {"": (codes, y), "shuffled-labels": (codes, shuffled(y, seed))}
-        accuracy = accuracies(cases, protocol, one_number, random_key(seed, "client probe"))
-        yield from ((features, control, value) for control, value in accuracy.items())
-
-
 def disentanglement(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 32, lr: PositiveFloat = 1e-2
+    run: RunFolder,
+    *,
+    images: dict[str, str],
+    codes: dict[Literal["content", "style"], str] | None = None,
+    standardised: bool = False,
+    one_number_each: bool = False,
+    epochs: PositiveInt = 50,
+    batch_size: PositiveInt = 32,
+    lr: PositiveFloat = 1e-2,
 ) -> Iterator[dict[str, Any]]:
-    """Content and style told apart, as one number (ours; the paper has none).
+    """Content and style told apart, as one number (ours; no paper has one).
 
     Let I(code; target) be (accuracy - chance) / (1 - chance) of a linear probe, fitted on training and scored on test
     images as clients see them. The number is half of
     [I(content; label) - I(style; label)] + [I(style; client) - I(content; client)]:
     1 if content says all about the label and nothing about the client, and style the reverse; 0 if both codes say the
-    same; -1 if they are exchanged. Its four parts are given as well. What style says of the label is the mean over the
-    clients' encoders, of the client a number from each of them, as in Fig. 4 and 14.
+    same; -1 if they are exchanged. Its four parts are given as well. Settings are those of `probe`; what style says of
+    the label is the mean over encoders, of the client likewise, or with `one_number_each` from a number of each.
+
+    Args:
+        codes: what a run calls its code of content, and of style.
     """
-    arrays, seed = run.features, random_key(run.spec.seed, "disentanglement")
-    if "pool/test/content" not in arrays:
-        return
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    label, client = (_pair(arrays, "pool", target) for target in ("label", "client"))
-    content, styles = _pair(arrays, "pool", "content"), _styles(arrays, "pool")
-    cases = {"label": (content, label), "client": (content, client), **{k: (c, label) for k, c in styles.items()}}
-    accuracy = accuracies(cases, "sound", settings, seed)
-    all_styles = {"": (_pair(arrays, "pool", "style"), client)}
-    by_style = accuracies(all_styles, "sound", replace(settings, one_number_each=True), seed)[""]
-    scored = {
-        ("content", "label"): accuracy["label"],
-        ("style", "label"): float(np.mean([accuracy[k] for k in styles])),
-        ("content", "client"): accuracy["client"],
-        ("style", "client"): by_style,
-    }
-    yield from told_apart(scored, {"label": label[1], "client": client[1]})
+    names = {"content": "content", "style": "style"} | dict(codes or {})
+    settings, seed = ProbeSettings(epochs, batch_size, lr, DECAY), random_key(run.spec.seed, "disentanglement")
+    for role, place in images.items():
+        shown = Codes(run.features, place, standardised)
+        if not all(map(shown.there, names.values())) or not _is_read(run, "label"):
+            continue
+        y = {target: shown.target(target) for target in ("label", "client")}
+        cases = {f"{kind} {t} {by}": (pair, y[t]) for kind, t in _ASKED for by, pair in shown.each(names[kind]).items()}
+        at_once = one_number_each and shown.of(names["style"])[0].ndim == 3
+        if at_once:
+            cases = {name: case for name, case in cases.items() if not name.startswith("style client")}
+        found = accuracies(cases, "sound", settings, seed)
+        if at_once:
+            together = {"style client ": (shown.of(names["style"]), y["client"])}
+            found |= accuracies(together, "sound", replace(settings, one_number_each=True), seed)
+        scored = {
+            (kind, t): float(np.mean([value for name, value in found.items() if name.startswith(f"{kind} {t} ")]))
+            for kind, t in _ASKED
+        }
+        yield from (row | {"role": role} for row in told_apart(scored, {t: pair[1] for t, pair in y.items()}))
+
+
+_ASKED = (("content", "label"), ("content", "client"), ("style", "label"), ("style", "client"))
 
 
 def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor]) -> Iterator[dict[str, Any]]:

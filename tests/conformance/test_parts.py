@@ -224,17 +224,24 @@ def translating(tmp_path_factory):
 RUNS = ["run", "generative", "dual", "eavesdropped", "overheard", "translating"]
 
 
-def _settings(name: str) -> dict[str, Any]:
+def _settings(name: str, run: RunFolder) -> dict[str, Any]:
     if name in ("fid", "translation"):
         return {"extractors": ["domain-classifier"]}
-    return {"epochs": 3} if name.endswith("probe") or name == "disentanglement" else {}
+    content, style = ("z", "c") if "codes/test/z" in run.features else ("content", "style")
+    images = {"images": {"shared-encoder": "codes", "own-encoder": "own/codes"}, "epochs": 3}
+    return {
+        "linear-probe": {"epochs": 3},
+        "identity-probe": {"epochs": 3},
+        "probe": images | {"targets": ["label", "client"], "codes": {content: ["untrained"], style: []}},
+        "disentanglement": images | {"codes": {"content": content, "style": style}},
+    }.get(name, {})
 
 
 def test_every_evaluation_measures_something(request):
     for name in EVALUATIONS:
         if name != "identity-probe":  # of CelebA alone; tests/evaluation/test_codes.py
             runs = _fit_for(name, *map(request.getfixturevalue, RUNS))
-            assert any(list(EVALUATIONS[name](r, **_settings(name))) for r in runs), name
+            assert any(list(EVALUATIONS[name](r, **_settings(name, r))) for r in runs), name
 
 
 def _fit_for(name: str, *runs: RunFolder) -> list[RunFolder]:
@@ -248,20 +255,20 @@ def test_an_evaluation_gives_records(name, which, request):
     run = request.getfixturevalue(which)
     if name == "linear-probe" and which != "run":
         pytest.skip("this run leaves features of another kind")
-    records = list(EVALUATIONS[name](run, **_settings(name)))
+    records = list(EVALUATIONS[name](run, **_settings(name, run)))
     for record in records:
         assert {"kind", "style", "metric", "unit", "aggregate", "value"} <= record.keys() <= {*IDENTITY, *OURS}
         assert math.isfinite(record["value"])
         if record["unit"] == "fraction":
             assert 0 <= record["value"] <= 1
-    assert records == list(EVALUATIONS[name](run, **_settings(name))), "measured twice, it gives other numbers"
+    assert records == list(EVALUATIONS[name](run, **_settings(name, run))), "measured twice, it gives other numbers"
     keys = [tuple(record.get(c, "") for c in (*IDENTITY, "control")) for record in records]
     assert len(set(keys)) == len(keys), "two records name the same cell"
 
 
 def test_there_is_a_control_beside_every_metric_of_the_papers_features(run):
-    for name in ("linear-probe", "style-clusters", "class-entropy"):
-        records = list(EVALUATIONS[name](run, **_settings(name)))
+    for name in ("linear-probe", "clusters", "class-entropy"):
+        records = list(EVALUATIONS[name](run, **_settings(name, run)))
         cases = {(r["metric"], r.get("protocol"), r["style"]) for r in records if not r.get("control")}
         assert cases == {(r["metric"], r.get("protocol"), r["style"]) for r in records if r.get("control")}
 
@@ -273,7 +280,7 @@ def test_an_evaluation_takes_the_least_that_a_program_outside_leaves(name, tmp_p
     folder = RunFolder(tmp_path)
     folder.write_features({k: v for k, v in run.features.items() if k.startswith(("labels/", "shared/"))})
     folder.write_provenance({"status": "ok"})
-    assert all(math.isfinite(record["value"]) for record in EVALUATIONS[name](folder, **_settings(name)))
+    assert all(math.isfinite(record["value"]) for record in EVALUATIONS[name](folder, **_settings(name, folder)))
 
 
 @pytest.mark.parametrize("name", EXTRACTS)

@@ -247,9 +247,9 @@ def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys
 def test_a_wrong_setting_of_an_evaluation(config, tmp_path, capsys):
     assert main(training(tmp_path, GOOD)) == 0
     file = config / "papers" / "fedstyle.yaml"
-    file.write_text(file.read_text().replace("style-clusters: {samples: 2000}", "style-clusters: {samples: none}"))
+    file.write_text(file.read_text().replace("clusters: {samples: 2000}", "clusters: {samples: none}"))
     arguments = ["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")]
-    complains(capsys, arguments, ["evaluation.style-clusters.samples", "integer", "'none'"])
+    complains(capsys, arguments, ["evaluation.clusters.samples", "integer", "'none'"])
     assert not (tmp_path / "records.csv").exists()
 
 
