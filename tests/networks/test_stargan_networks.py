@@ -53,7 +53,7 @@ def test_the_generator_sees_both_domains_and_no_other_image():
     torch.testing.assert_close(generator(x[:1], source[:1], target[:1])[0], first)
 
 
-def test_in_evaluation_mode_running_statisticsparameters():
+def test_in_evaluation_mode_running_statistics_count():
     generator, one_hot = StarGANGenerator(1, 8, 2, width=4, blocks=1), torch.eye(2)
     x = torch.rand(2, 1, 8, 8)
     norms = [m for m in generator.modules() if isinstance(m, torch.nn.InstanceNorm2d)]
