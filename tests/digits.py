@@ -177,7 +177,7 @@ def left_by(spec: Spec, folder: Path, judged: bool = False) -> RunFolder:
 
 def trained(simulation: Simulation, split: Partition | None = None, **settings: Any) -> Trained:
     """What abilities are asked of; `settings` of its specification say how much is kept."""
-    return Trained(simulation, split or dealt(), spec("fedavg", **settings))
+    return Trained(simulation, split or dealt(), spec("fedavg", **{"seed": 7, **settings}))
 
 
 # ---- comparisons
