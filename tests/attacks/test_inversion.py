@@ -6,39 +6,36 @@ import torch
 from attacks.inversion import Inversion, inverted, labels_of
 from baselines.fedavg import FedAvg
 from common.errors import InputError
-from common.run_folder import RunFolder
 from common.spec import OptimiserSettings, Spec
 from diptych.assembly import build_objective
 from diptych.training import train
 from evaluation.privacy import inversion, psnr
-from federation import ClientData, Simulation
-from tests.digits import training
+from federation import ClientData
+from tests.digits import left_by, prepared, spec
 from tests.mutation import mutated
 
 SGD = OptimiserSettings(lr=0.1)
 
 
-def _spec(**changes) -> Spec:
-    content = {
-        "run": "x",
-        "scale": "tiny",
-        "seed": 3,
-        "data": {
-            "dataset": "digit",
-            "styles": {"all": "digits-plain[::9]"},
-            "image_size": 16,
-            "channels": 1,
-            "at_most": 2,
-            "clients_per_style": 2,
-        },
-        "network": {"name": "smooth-lenet"},
-        "objective": {"name": "classification"},
-        "algorithm": {"name": "fedavg"},
-        "training": {"rounds": 1, "batch_size": 4, "optimiser": {"lr": 0.1}},
-        "inversion": {"iterations": 20},
-    }
-    return Spec(
-        **{key: {**content[key], **changes.get(key, {})} if key in changes else content[key] for key in content}
+DATA = {
+    "dataset": "digit",
+    "styles": {"all": "digits-plain[::9]"},
+    "image_size": 16,
+    "channels": 1,
+    "at_most": 2,
+    "clients_per_style": 2,
+}
+TRAINING = {"rounds": 1, "batch_size": 4, "optimiser": {"lr": 0.1}}
+
+
+def _spec(objective: str = "classification", data: dict | None = None, training: dict | None = None) -> Spec:
+    return spec(
+        "fedavg",
+        objective,
+        data=DATA | (data or {}),
+        network={"name": "smooth-lenet"},
+        training=TRAINING | (training or {}),
+        inversion={"iterations": 20},
     )
 
 
@@ -90,10 +87,8 @@ def _heard() -> tuple[Inversion, dict[str, torch.Tensor], dict[str, torch.Tensor
     """What a listener makes of one round with one client, and the true gradients."""
     _, x, y, _ = _case(4)
     listener = Inversion(OBJECTIVE, SGD, 0)
-    data = ClientData(x, y, (torch.arange(4),))
-    simulation = Simulation(
-        FedAvg(objective=OBJECTIVE), data, training(rounds=1, batch_size=4, optimiser=SGD), 1, listeners=[listener]
-    )
+    data, settings = ClientData(x, y, (torch.arange(4),)), {"rounds": 1, "batch_size": 4, "optimiser": SGD}
+    simulation = prepared(FedAvg(objective=OBJECTIVE), data, **settings, listeners=[listener])
     start = simulation.template
     loss = OBJECTIVE.loss(start, {"x": x, "y": y})
     true = torch.autograd.grad(loss, list(start.parameters()))
@@ -119,10 +114,10 @@ def test_a_wrong_gradient_is_caught(right, wrong):
 
 
 def test_a_run_leaves_what_was_found_beside_what_was_there(tmp_path):
-    assert train(_spec(), tmp_path / "run", "") == "ok"
-    arrays = RunFolder(tmp_path / "run").samples
+    run = left_by(_spec(), tmp_path / "run")
+    arrays = run.samples
     assert arrays["inverted/0/found"].shape == arrays["inverted/0/true"].shape == (2, 1, 16, 16)
-    found = {(r["metric"], r["setting"]): r["value"] for r in inversion(RunFolder(tmp_path / "run"))}
+    found = {(r["metric"], r["setting"]): r["value"] for r in inversion(run)}
     assert found["labels", ""] >= 0.5
     assert found["psnr", ""] > found["psnr", "another-user"]
 
@@ -135,7 +130,7 @@ def test_a_run_leaves_what_was_found_beside_what_was_there(tmp_path):
         {"training": {"local_epochs": 2}},
         {"data": {"at_most": 5}},
         {"data": {"at_most": None}},
-        {"objective": {"name": "simclr"}},
+        {"objective": "simclr"},
     ],
 )
 def test_updates_that_are_no_plain_step_are_refused(changes, tmp_path):
