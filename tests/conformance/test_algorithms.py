@@ -10,11 +10,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from abilities import Trained, arrays
 from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.errors import InputError
-from common.run_folder import FILES
+from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.training import client_data
@@ -249,6 +250,36 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     assert alone == (not any(key.startswith("shared/") for key in once))
     clients = {key.split("/")[1] for key in once if key.startswith("client/")}
     assert len(clients) == (0 if pooled(simulation.algorithm) else len(simulation.population.members))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_all_are_asked_alike_fits_together_and_changes_nothing(name, objective, tmp_path):
+    simulation, split = _trained(name, objective), _dealt(name)
+    wanted = {"abilities": ["codes", "answers", "generation", "translation"], "samples": {"images": 20, "probed": 60}}
+    before = {key: rows.clone() for key, rows in simulation.population.storage.items()}
+    of_spec = _spec(name, objective).model_copy(update={"run": "tests/it/is/asked/5"})
+    asked = Trained(simulation, split, Spec(**of_spec.model_dump() | wanted))
+    kept, samples = arrays(asked, at_the_end=True)
+    assert same(simulation.population.storage, before)
+    again = arrays(Trained(simulation, split, asked.spec), at_the_end=True)
+    for found, twice in zip((kept, samples), again, strict=True):
+        assert all(np.array_equal(array, twice[key]) for key, array in found.items())
+        for key, array in found.items():
+            if array.dtype.kind == "f":
+                assert np.isfinite(array).all(), key
+    out = RunFolder(tmp_path)
+    out.write_spec(asked.spec)
+    out.write_provenance({"status": "ok"})
+    out.write_features(kept)
+    out.write_arrays("samples.npz", samples)
+    assert (out.features.keys(), out.samples.keys()) == (kept.keys(), samples.keys())  # read back, and so checked
+    if "answers/client" in kept:
+        assert np.bincount(kept["answers/client"]).tolist() == [len(tests) for tests in split.tests]
+    for k, mine in enumerate(split.clients if "asked/0/labels" in samples else ()):
+        assert set(samples[f"asked/{k}/labels"]) <= {-1, *split.labels[mine].tolist()}
+    sources = {key.split("/")[1] for key in samples if key.startswith("translated/")}
+    assert not sources or sources == set(STYLES)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
