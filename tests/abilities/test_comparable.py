@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from abilities import comparable
+from abilities import Trained, comparable
 from abilities.comparable import answers, asked, codes, translated
 from baselines.centralized import Centralized
 from baselines.ditto import Ditto
 from baselines.fedper import FedPer
 from baselines.local import Local
+from common.spec import OptimiserSettings
 from diptych.training import client_data
 from federation import Algorithm
 from federation.hooks import pooled
@@ -39,13 +40,14 @@ def split(**changes: Any) -> Partition:
 
 @cache
 def run(
-    algorithm: type[Algorithm] = Algorithm, goal: str = "classification", network: Any = None, **settings: Any
-) -> Any:
-
-    dealt = split()
-    made = algorithm(objective=objective(goal, network, **dict(settings.pop("goal", ()))), **settings)
-    training = {"optimiser_state": "persistent"} if algorithm is PSFedGAN else {}
-    simulation = simulate(made, client_data(dealt, pooled(made)), local_epochs=2, **training)
+    algorithm: Any = Algorithm, goal: str = "classification", network: Any = None, lr: float = 0.05, **settings: Any
+) -> Trained:
+    """What is asked, of an algorithm that has trained for two rounds."""
+    dealt, made = split(), algorithm(objective=objective(goal, network), **settings)
+    training = {"local_epochs": 10, "optimiser": OptimiserSettings(lr=lr)}
+    if algorithm is PSFedGAN:
+        training["optimiser_state"] = "persistent"
+    simulation = simulate(made, client_data(dealt, pooled(made)), **training)
     return trained(simulation, dealt, data=DATA, samples={"images": 30, "probed": 60})
 
 
