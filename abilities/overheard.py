@@ -172,7 +172,7 @@ def inverted(trained: Trained) -> Arrays:
     assert inversion is not None
     arrays: Arrays = {}
     for k in sorted(inversion.back):
-        rows = data.clients[k]
+        rows = data.share(k, 1)
         true = trained.seen(k, rows, "attacked")
         styles = None if data.styles is None else data.styles[rows]
         found, labels = inversion.invert(k, begun[k], tuple(true.shape), styles)

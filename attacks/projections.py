@@ -54,7 +54,7 @@ class Projections(Inversion):
                 if name == "slices" and tensor.shape[1] == self.algorithm.objective.classes:
                     back.setdefault(f"slices.{self._asked - 1}", tensor[row])
                 elif name in ("gradient", "apart"):  # the latter where clients are drawn by more than a barycenter
-                    back.setdefault(name, tensor[row] * len(message.clients))
+                    back.setdefault(name, tensor[row] * len(message.clients))  # of the mean over clients
 
     @property
     def _asked(self) -> int:

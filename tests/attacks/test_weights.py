@@ -82,6 +82,12 @@ def test_known_images_and_labels_come_back(name, images_, steps):
     assert sorted(labels.tolist()) == sorted(LABELS[:images_].tolist())
 
 
+def test_and_do_where_a_constant_of_the_image_is_trained_on_too():
+    rotations = {"translation": "rotation", "angles": [0.0, 30.0], "weight": 1.0}
+    run = Overheard(Weights, "feddirt", objective(), images(1), LABELS[:1], **rotations)
+    assert (run.found()[0] >= 30).all()
+
+
 def test_and_do_not_from_another_clients_message():
     run = Overheard(Weights, "fedavg", objective(), images(1), LABELS[:1])
     assert (run.misled() < 15).all()

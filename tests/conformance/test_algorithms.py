@@ -14,7 +14,7 @@ from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.errors import InputError
-from common.run_folder import FILES
+from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.training import client_data, train
@@ -290,6 +290,32 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
     assert left - made - noted == set(FILES)
     assert bool(made) == (_fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan", "fedinb"))
     assert bool(noted) == (issubclass(algorithm_class(name), Exchanging))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_its_clients_send_is_attacked_or_they_send_nothing(name, tmp_path):
+    spec, folder = _spec(name, _fitting(name), rounds=1, local_steps=2), tmp_path / "conformance" / name
+    few = {"per_class": 2} if name in DATA else {"at_most": 2}
+    settings = spec.model_dump(mode="json") | {"inversion": {"iterations": 1}, "features": False}
+    settings["data"] |= few
+    settings["samples"]["members"] = 2
+    if name in STARTS:
+        settings["start"] = "conformance/start"
+        (tmp_path / "conformance" / "start").mkdir(parents=True)
+        save_file(
+            {f"clients/{k}": t for k, t in STARTS[name].items()}, tmp_path / "conformance/start/model.safetensors"
+        )
+    folder = tmp_path / "conformance" / name
+    if name in ("local", "centralized", "server-only"):
+        with pytest.raises(InputError, match=f"inversion: clients of algorithm '{name}' send nothing"):
+            train(Spec(**settings), folder, "")
+        return
+    assert train(Spec(**settings), folder, "") == "ok"
+    left = RunFolder(folder).samples
+    users = range(spec.data.clients)
+    assert all(left[f"inverted/{k}/found"].shape == left[f"inverted/{k}/true"].shape for k in users)
+    asked = {key for key in left if key.startswith("membership/")}
+    assert asked == {f"membership/{k}/{who}" for k in users for who in ("members", "others") if name != "fedinb"}
 
 
 # ---- how it is written
