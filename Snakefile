@@ -158,8 +158,8 @@ ruleorder: simpson > evaluate
 rule count:
     output: f"{results}/records/counted.csv"
     log: f"{results}/logs/evaluate/counted.log"
-    params: scale=flow.scale, code=code_hash("diptych.counted", "methods.ps_fedgan", "methods.full_gan")
-    message: "count what needs no training"
+    params: scale=flow.scale, code=code_hash("diptych.counted", "methods.fedinb", "methods.ps_fedgan", "methods.full_gan")
+    message: "count what needs no run"
     shell: "diptych count --scale {params.scale} --out {output} > {log} 2>&1"
 
 
@@ -215,7 +215,7 @@ rule figure:
     input: flow.figure_data
     output: multiext(f"{results}/figures/{{figure}}", png=".png", pdf=".pdf", svg=".svg")
     log: f"{results}/logs/figures/{{figure}}.log"
-    params: scale=flow.scale, code=code_hash("reporting.figures")
+    params: scale=flow.scale, words=flow.words, code=code_hash("reporting.figures")
     message: "draw {wildcards.figure}"
     shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"
 

@@ -30,16 +30,16 @@ def _share(trained: Trained) -> int:
 
 
 def discriminated(trained: Trained) -> Arrays:
-    """Features of images as they are (`plain`), of images as clients see them (`pool`), and of `generated` ones.
+    """Features of images as they are (`plain`), of images as clients see them (`codes`), and of `generated` ones.
 
-    `content` (images, d) are the shared φ^c's, `untrained` those that it started with, `style` (images, clients, d)
-    those of every client's own φ^s.
+    `content` (images, d) are the shared φ^c's, `untrained-content` those that it started with, and `style` (images,
+    clients, d) those of every client's own φ^s.
     """
     dealt, share = trained.dealt, _share(trained)
     template = copied(trained.simulation.template)
     encoders = {
         "content": settled(trained.algorithm.global_model(trained.simulation.shared_model())).encoder,
-        "untrained": settled(trained.algorithm.global_model(template)).encoder,
+        "untrained-content": settled(trained.algorithm.global_model(template)).encoder,
     }
 
     def coded(kind: str, x: Tensor, labels: Tensor) -> Arrays:
@@ -54,8 +54,8 @@ def discriminated(trained: Trained) -> Arrays:
     for part, of_clients in _owned(trained).items():
         rows = [trained.some(i, share, "samples", "some", f"pool {part} {k}") for k, i in enumerate(of_clients)]
         x = torch.cat([trained.seen(k, chosen, f"pool {part}") for k, chosen in enumerate(rows)])
-        arrays |= coded(f"pool/{part}", x, dealt.labels[torch.cat(rows)])
-        arrays[f"pool/{part}/client"] = np.repeat(trained.clients, [len(chosen) for chosen in rows])
+        arrays |= coded(f"codes/{part}", x, dealt.labels[torch.cat(rows)])
+        arrays[f"codes/{part}/client"] = np.repeat(trained.clients, [len(chosen) for chosen in rows])
     for part in ("train", "test"):
         made = [_generated(trained, k, part, share) for k in trained.clients]
         arrays |= coded(f"generated/{part}", *(torch.cat(column) for column in zip(*made, strict=True)))

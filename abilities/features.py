@@ -22,7 +22,7 @@ def features(trained: Trained) -> Arrays:
     trained_on = dealt.images[dealt.all_train]
     models = {"initial": with_statistics(copied(simulation.template), algorithm.global_features, trained_on)}
     if pooled(algorithm) or simulation.server.tensors:
-        models["shared"] = _shared_model(trained, trained_on)
+        models["shared"] = shared_model(trained, algorithm.global_features, trained_on)
     arrays = {}
     for style, name in enumerate(dealt.styles):
         for part, indices in (("train", dealt.train[style]), ("test", dealt.test[style])):
@@ -75,23 +75,23 @@ def _batches(images: Tensor, device: str) -> Iterator[Tensor]:
         yield as_float(chunk.to(device))
 
 
-def _used_batch_norms(extract: Extract, model: nn.Module, image: Tensor) -> list[str]:
-    """The paths of the batch norms that the extractor passes through."""
-    used: list[str] = []
-    norms = [(path, module) for path, module in model.named_modules() if isinstance(module, _BatchNorm)]
-    hooks = [module.register_forward_hook(lambda *_, path=path: used.append(path)) for path, module in norms]
+def passed(extract: Extract, model: nn.Module, image: Tensor) -> dict[str, nn.Module]:
+    """The modules, by their paths, that the extractor passes through."""
+    found: dict[str, nn.Module] = {}
+    modules = list(model.named_modules())
+    hooks = [m.register_forward_hook(lambda m, *_, path=path: found.update({path: m})) for path, m in modules]
     looked_at(extract, model, image)
     for hook in hooks:
         hook.remove()
-    return used
+    return found
 
 
-def _shared_model(trained: Trained, images: Tensor) -> nn.Module:
+def shared_model(trained: Trained, extract: Extract, images: Tensor) -> nn.Module:
     """The shared model, or the only one; statistics that did not travel are estimated anew on `images`."""
-    simulation, extract = trained.simulation, trained.algorithm.global_features
+    simulation = trained.simulation
     if pooled(trained.algorithm):
         return simulation.own(0)
     model = simulation.shared_model()
-    used = _used_batch_norms(extract, model, images[:1])
-    travelled = all(f"{path}.running_mean" in simulation.server.tensors for path in used)
+    norms = [path for path, m in passed(extract, model, images[:1]).items() if isinstance(m, _BatchNorm)]
+    travelled = all(f"{path}.running_mean" in simulation.server.tensors for path in norms)
     return model if travelled else with_statistics(model, extract, images)

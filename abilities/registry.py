@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from abilities.codes import discriminated, inferred
+from abilities.comparable import IMAGES, NUMBERS
 from abilities.decoding import decoded
 from abilities.features import features
 from abilities.generation import generated
@@ -101,11 +102,26 @@ def able(trained: Trained) -> dict[str, Ability]:
 
 
 def arrays(trained: Trained, *, at_the_end: bool) -> tuple[Arrays, Arrays]:
-    """What evaluations need of it as it stands: the arrays of features.npz, and of samples.npz."""
+    """What evaluations need of it as it stands: the arrays of features.npz, and of samples.npz.
+
+    A specification that names `abilities` asks for what can be compared, in the place of what its paper shows.
+    """
+    if trained.spec.abilities:
+        return _comparable(trained) if at_the_end else ({}, {})
     kept: Arrays = {}
     samples: Arrays = {}
     for ability in able(trained).values():
         kept |= ability.features(trained) if ability.features else {}
         samples |= ability.samples(trained) if ability.samples else {}
         samples |= ability.at_the_end(trained) if ability.at_the_end and at_the_end else {}
+    return kept, samples
+
+
+def _comparable(trained: Trained) -> tuple[Arrays, Arrays]:
+    """Codes and answers; images; and whatever those who listen make of what they heard, which has keys of its own."""
+    kept: Arrays = {}
+    samples = (inverted(trained) if _is_inverted(trained) else {}) | (membership(trained) if _is_asked(trained) else {})
+    for name in trained.spec.abilities:
+        kept |= NUMBERS[name](trained) if name in NUMBERS else {}
+        samples |= IMAGES[name](trained) if name in IMAGES else {}
     return kept, samples

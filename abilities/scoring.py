@@ -43,7 +43,7 @@ def scores(trained: Trained) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     last: dict[tuple[str, str], tuple[dict[str, Tensor], Tensor, dict[str, float]]] = {}
     for client in trained.clients:
-        model = _used(trained, client)
+        model = used(trained, client)
         tensors = trained.algorithm.personal_model(model).state_dict()
         for asked in _asked(trained, client):
             key = asked.style, asked.part
@@ -100,7 +100,7 @@ def _of_the_cloud(trained: Trained) -> dict[str, float]:
     return _mean(cloud.scores(as_float(data.images[i]), data.labels[i]) for i in trained.dealt.all_test.split(BATCH))
 
 
-def _used(trained: Trained, client: int) -> nn.Module:
+def used(trained: Trained, client: int) -> nn.Module:
     """A copy of the model that a client would use."""
     if isinstance(trained.algorithm, FineTuning):
         return trained.simulation.own(client)

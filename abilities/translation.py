@@ -36,7 +36,7 @@ def translate_of(algorithm: Algorithm) -> Translate | None:
 
 def translated(trained: Trained) -> Arrays:
     """`real/<source>`, test images of every domain, and `translated/<source>/<target>`, the same as those of all."""
-    dealt, domains, translate = trained.dealt, _domains(trained.dealt), translate_of(trained.algorithm)
+    dealt, domains, translate = trained.dealt, domains_of(trained.dealt), translate_of(trained.algorithm)
     assert translate is not None, "asked of an algorithm that does"
     members = nn.ModuleList(trained.synchronised[:: trained.spec.data.clients_per_style])
 
@@ -45,7 +45,7 @@ def translated(trained: Trained) -> Arrays:
 
     arrays: Arrays = {}
     for a, (source, style) in enumerate(domains.items()):
-        rows = _of_each_class(dealt, dealt.test[style], trained.spec.samples.images)
+        rows = of_each_class(dealt, dealt.test[style], trained.spec.samples.images)
         arrays |= {f"label/{source}": dealt.labels[rows].numpy(), f"real/{source}": dealt.images[rows].numpy()}
         made = looked_at(partial(look, a), members, dealt.images[rows], dealt.labels[rows], size=BATCH)
         arrays |= {f"translated/{source}/{target}": as_bytes(images) for target, images in made.items()}
@@ -55,11 +55,11 @@ def translated(trained: Trained) -> Arrays:
 def controls(trained: Trained) -> Arrays:
     """`other/<domain>`, training images of the same classes, and, where domains are rotations,
     `rotated/<source>/<target>`, test images turned by the angle in between: what translated ones are held against."""
-    dealt, domains, angles = trained.dealt, _domains(trained.dealt), trained.spec.data.rotations
+    dealt, domains, angles = trained.dealt, domains_of(trained.dealt), trained.spec.data.rotations
     arrays: Arrays = {}
     for source, style in domains.items():
         others, tests = (
-            _of_each_class(dealt, part[style], trained.spec.samples.images) for part in (dealt.train, dealt.test)
+            of_each_class(dealt, part[style], trained.spec.samples.images) for part in (dealt.train, dealt.test)
         )
         arrays |= {
             f"other/{source}": dealt.images[others].numpy(),
@@ -81,12 +81,12 @@ def restyled(trained: Trained) -> Arrays:
     return {key: as_bytes(value) if value.is_floating_point() else value.cpu().numpy() for key, value in found.items()}
 
 
-def _domains(dealt: Partition) -> dict[str, int]:
+def domains_of(dealt: Partition) -> dict[str, int]:
     """The names of the styles that clients have, and their indices."""
     return {dealt.styles[style]: style for style in dealt.seen}
 
 
-def _of_each_class(dealt: Partition, indices: Tensor, images: int) -> Tensor:
+def of_each_class(dealt: Partition, indices: Tensor, images: int) -> Tensor:
     """The first of each class, `images` in all if there are as many."""
     labels = dealt.labels[indices]
     most = -(-images // dealt.classes) if images < len(indices) else len(indices)

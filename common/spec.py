@@ -222,7 +222,9 @@ class Spec(_Settings):
         score_every: after every so many rounds, and the last, clients are scored on their test images; 0 for never.
         features: whether arrays are kept for evaluations, such as features for linear probes; those of a generative
             model, of an inversion and of members always are.
-        samples: what is taken from a model for its evaluations.
+        abilities: what the algorithm is asked for as all others are, as far as it is able to (`codes`, `answers`,
+            `generation`, `translation`), in the place of the arrays that its paper's evaluations need.
+        samples: what is taken from a model for its evaluations, and of an ability.
         inversion: whether somebody listens who inverts what each client sends first, its weights after steps of plain
             gradient descent on all that it has, a discriminator, or projections.
     """
@@ -240,6 +242,7 @@ class Spec(_Settings):
     snapshots: list[NonNegativeInt] = []
     score_every: NonNegativeInt = 0
     features: bool = True
+    abilities: list[Literal["codes", "answers", "generation", "translation"]] = []
     samples: SampleSettings = SampleSettings()
     inversion: InversionSettings | None = None
 

@@ -1,15 +1,14 @@
 """Everything that the board needs: the configuration of all papers, and all records below a folder."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from diptych.configuration import Figure, Paper
-from diptych.outputs import findings_of, layout_of, runs_for
-from diptych.study import Cell, Study, load_study
+from diptych.outputs import findings_of, layout_of, with_configured
+from diptych.study import Study, load_study
 from reporting.board import Board, row_of
-from reporting.cells import Layout, cells_of
+from reporting.cells import cells_of
 from reporting.evidence import RECORDS, Evidence, as_one, read_base
 from reporting.records import PUBLISHED, published, read_csv, read_records
 
@@ -52,23 +51,12 @@ def board_of(folder: Path) -> Board:
 
 def _cells(paper: str, study: Study, base: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """The cells of the tables of a paper that have printed numbers."""
-    runs = [
-        cell for cell in study.cells if cell.spec.labels["paper"] == paper and cell.spec.seed == study.scale.seeds[0]
-    ]
     ours, found = base[base["paper"] == paper], {}
     for table in study.papers[paper].tables:
         layout = layout_of(paper, table, study.papers[paper])
         if layout.quotes or len(published(paper, table)):
-            cells = cells_of(layout, ours, lambda place: NOT_THERE)
-            places = cells[layout.keys].to_dict("records")
-            found[paper, table] = cells.assign(configured=[_is_configured(layout, place, runs) for place in places])
+            found[paper, table] = with_configured(layout, cells_of(layout, ours, lambda place: NOT_THERE))
     return found
-
-
-def _is_configured(layout: Layout, place: dict[Any, Any], runs: list[Cell]) -> bool:
-    """Whether a run is for a cell, or it is of Simpson's paradox, which is no run of an algorithm."""
-    simpson = place.get("dataset") == "simpson" or layout.table == "simpson"
-    return simpson or any(True for _ in runs_for(layout, place, runs))
 
 
 def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:

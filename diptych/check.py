@@ -19,8 +19,8 @@ def check(scale: str, data_root: str) -> None:
     """
     study = load_study(scale)
     for paper in study.papers.values():
-        for name, settings in paper.evaluation.items():
-            prepared(name, settings, RunFolder(Path()))
+        for entry, settings in paper.evaluation.items():
+            prepared(entry, settings, RunFolder(Path()))
     specs = list(study.trained.values())
     for spec in specs:
         if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours

@@ -5,7 +5,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.errors import InputError
 from common.files import check_writable, data_folder, data_root
@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--points", type=Path, required=True, help="what the figures show (CSV)")
     _scale(p)
 
-    p = command("count", _count, "what needs no training: records that follow from the published specifications")
+    p = command("count", _count, "what needs no run: records that follow from specifications or hold of any data")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     _scale(p)
     _data(p)
@@ -313,6 +313,9 @@ def _simpson(options: argparse.Namespace) -> None:
 
 
 def _count(options: argparse.Namespace) -> None:
+    from diptych.process import use_threads
+
+    use_threads(1)
     from diptych.counted import measure
 
     measure(options.scale, Path(options.data), options.out)
@@ -406,14 +409,17 @@ def _figure(options: argparse.Namespace) -> None:
     from common.arrays import read_arrays
     from common.errors import choose
     from diptych.study import load_study
-    from reporting.figures import FIGURES, write_figure
+    from reporting.figures import FIGURES, in_words, write_figure
     from reporting.records import read_csv, read_records
 
     name = choose("figure", options.name, FIGURES)
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
-    read = {"records": read_records, "samples": read_arrays}.get(study.papers[paper].figures[figure].data, read_csv)
+    config = study.papers[paper]
+    kind = config.figures[figure].data
+    data: Any = {"records": read_records, "samples": read_arrays}.get(kind, read_csv)(options.source)
     try:
-        write_figure(name, read(options.source), study.about(paper), options.out)
+        drawn = in_words(data, config.words) if kind == "records" else data
+        write_figure(name, drawn, study.about(paper), options.out)
     except KeyError as error:
         raise InputError(f"{options.source}: the figure needs {error}, which is not in it") from error

@@ -109,7 +109,8 @@ class Paper(_Config):
 
     Attributes:
         defaults: the specification that all runs start from.
-        evaluation: what is measured on each run, and the settings of each measurement.
+        evaluation: what is measured on each run, and the settings of each measurement; its name is the key, or the
+            setting `name` where an evaluation is asked for more than once.
         judge: settings of the classifier that judges generated images; none, if a paper has none.
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.

@@ -1,4 +1,4 @@
-"""What needs no training: numbers that follow from the published specifications, whatever the scale."""
+"""What needs no run: numbers that follow from the published specifications, and what papers state whatever the data."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from common.records import COLUMNS
 from common.run_folder import write_csv
 from common.sources import KNOWN
 from common.spec import Spec
+from diptych import propositions
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
 from federation.simulation import schedule
@@ -48,6 +49,7 @@ def measure(scale: str, data: Path, out: Path) -> None:
             continue
         where = {"run": spec.run, "seed": spec.seed, "spec": spec.digest, "code": code(spec)}
         rows += [common | spec.labels | where | row | origin for row in _counts(spec, data)]
+    rows += [row | {"scale": scale} | origin for row in propositions.records(study.papers)]
     write_csv(out, rows, COLUMNS)
 
 

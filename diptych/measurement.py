@@ -24,9 +24,9 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     run.check()
     came_from = origin(run)
     records = []
-    for name, settings in papers[paper].evaluation.items():
-        how_far = reference(spec.scale).distance(spec, name)
-        for record in _evaluated(run, name, settings):
+    for entry, settings in papers[paper].evaluation.items():
+        how_far = reference(spec.scale).distance(spec, entry)
+        for record in _evaluated(run, entry, settings):
             variant = ";".join(filter(None, [spec.labels.get("variant"), record.get("variant")]))
             played = run.provenance["sources"].get(record["style"], {}).get("name", "")
             records.append(
@@ -46,21 +46,25 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     return records
 
 
-def _evaluated(run: RunFolder, name: str, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if run.provenance["status"] == "diverged" and name == "linear-probe":
+def _evaluated(run: RunFolder, entry: str, settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if run.provenance["status"] == "diverged" and entry == "linear-probe":
         yield from _diverged(run)
         return
-    yield from prepared(name, settings, run)
+    yield from prepared(entry, settings, run)
 
 
-def prepared(name: str, settings: dict[str, Any], run: RunFolder) -> Iterator[dict[str, Any]]:
+def prepared(entry: str, settings: dict[str, Any], run: RunFolder) -> Iterator[dict[str, Any]]:
     """An evaluation of a run with its settings checked; nothing is read or computed before it is iterated over.
+
+    Args:
+        entry: under which it stands in a paper's `evaluation`; its name, unless the settings have a `name`.
 
     Raises:
         InputError: there is no such evaluation, or its settings are wrong.
     """
-    evaluate = EVALUATIONS[choose("evaluation", name, EVALUATIONS)]
-    return checked(strict_call(evaluate), f"evaluation.{name}", settings, run=run)
+    name = choose("evaluation", settings.get("name", entry), EVALUATIONS)
+    rest = {key: value for key, value in settings.items() if key != "name"}
+    return checked(strict_call(EVALUATIONS[name]), f"evaluation.{entry}", rest, run=run)
 
 
 def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """What records become: tables and claims, laid out as a study says."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,27 @@ def runs_for(layout: Layout, place: dict[Any, Any], runs: Iterable[Cell]) -> Ite
         same = all(place[axis] in values for axis, values in any_of.items() if axis in place)
         if same and (not tables or run.table in tables):
             yield run
+
+
+def with_configured(layout: Layout, cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells with a column more: whether the paper prints them and `--config scale=paper` would measure them."""
+    runs = _as_published(layout.paper)
+    places = zip(cells[layout.keys].to_dict("records"), cells["paper"] != "", strict=True)
+    return cells.assign(configured=[printed and _is_configured(layout, place, runs) for place, printed in places])
+
+
+@cache
+def _as_published(paper: str) -> list[Cell]:
+    """The runs of a paper as published, of one seed."""
+    study = load_study("paper")
+    seed = study.scale.seeds[0]
+    return [cell for cell in study.cells if cell.spec.labels["paper"] == paper and cell.spec.seed == seed]
+
+
+def _is_configured(layout: Layout, place: dict[Any, Any], runs: list[Cell]) -> bool:
+    """Whether a run is for a cell, or it is of Simpson's paradox, which is no run of an algorithm."""
+    simpson = place.get("dataset") == "simpson" or layout.table == "simpson"
+    return simpson or any(True for _ in runs_for(layout, place, runs))
 
 
 def table(study: Study, layout: Layout, records: pd.DataFrame, out: Path) -> None:

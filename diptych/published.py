@@ -15,26 +15,26 @@ NAMES = {"run", "scale", "labels", "seed", "start"}
 KEPT = ("features", "inversion", "samples", "score_every", "snapshots", "training.channels_last")
 """Keys that change nothing that is trained: what is kept of a run, and how it lies in memory."""
 USES = {
+    "asked-images": ("samples",),
     "asked-labels": ("samples",),
     "attacks": ("samples", "snapshots"),  # the best of those rounds, too
-    "client-probe": ("samples",),
-    "code-clusters": ("samples",),
+    "clusters": ("samples",),
     "code-variance": ("samples",),
     "curves": ("score_every",),
     "disentanglement": ("samples",),
     "divergences": ("samples",),
-    "dual-probe": ("samples",),
     "fid": ("samples",),
     "identity-probe": ("samples",),
     "inversion": ("inversion",),
-    "label-probe": ("samples",),
     "membership": ("samples",),
+    "probe": ("samples",),
     "restyling": ("samples",),
     "swaps": ("samples",),
+    "translated-images": ("samples",),
     "translation": ("samples",),
 }
 """Evaluation -> what it depends on of the above."""
-JUDGED = ("asked-labels", "attacks", "judge", "restyling", "swaps")
+JUDGED = ("asked-images", "asked-labels", "attacks", "judge", "restyling", "swaps", "translated-images")
 """Evaluations in the eyes of a judge, whose settings then count. Distances on its features say so in their names."""
 NAMED = ("extractors", "test_images")
 """Settings of evaluations whose value stands in the record itself."""
@@ -60,12 +60,14 @@ class Reference:
         """What the study itself asks for."""
         return cls(study, study.specs, {_unseeded(cell.spec.run): cell.published for cell in study.cells})
 
-    def distance(self, spec: Spec, evaluation: str) -> dict[str, str]:
-        """The columns EVIDENCE of what `evaluation` measures on this run."""
+    def distance(self, spec: Spec, entry: str) -> dict[str, str]:
+        """The columns EVIDENCE of what is measured on this run under an entry of its paper's `evaluation`."""
         if _unseeded(spec.run) not in self.published:
             return {"differs": UNKNOWN, "budget": ""}
+        paper = spec.labels["paper"]
+        evaluation = str(self.study.papers[paper].evaluation.get(entry, {}).get("name", entry))
         keys = [key for key in self._different(spec) if _counts(key, evaluation)]
-        keys += self._measured_otherwise(spec.labels["paper"], evaluation)
+        keys += self._measured_otherwise(paper, entry, evaluation)
         return {"differs": " ".join(sorted(keys)), "budget": f"{self._share(spec):.3g}"}
 
     def _different(self, spec: Spec) -> Iterator[str]:
@@ -77,10 +79,10 @@ class Reference:
             keys = self._different(self.runs[spec.start])
             yield from (f"start.{key}" for key in keys if not _below(key, KEPT))
 
-    def _measured_otherwise(self, paper: str, evaluation: str) -> Iterator[str]:
+    def _measured_otherwise(self, paper: str, entry: str, evaluation: str) -> Iterator[str]:
         ours, theirs = (study.papers[paper] for study in (self.study, self.study.as_published))
-        settings = (config.evaluation.get(evaluation, {}) for config in (ours, theirs))
-        yield from (f"evaluation.{evaluation}.{key}" for key in differing(*settings) if not _below(key, NAMED))
+        settings = (config.evaluation.get(entry, {}) for config in (ours, theirs))
+        yield from (f"evaluation.{entry}.{key}" for key in differing(*settings) if not _below(key, NAMED))
         if evaluation in JUDGED and ours.judge and theirs.judge:
             yield from (f"judge.{key}" for key in differing(ours.judge.model_dump(), theirs.judge.model_dump()))
 

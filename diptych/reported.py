@@ -7,7 +7,7 @@ import pandas as pd
 
 from common.errors import InputError
 from diptych.configuration import names_in, read_paper, read_scale
-from diptych.outputs import findings_of, layout_of
+from diptych.outputs import findings_of, layout_of, with_configured
 from diptych.study import Study, load_study
 from reporting.cells import Layout, found_in, judged_cells
 from reporting.records import read_records
@@ -64,4 +64,4 @@ def _table(layout: Layout, records: pd.DataFrame, studies: list[Study]) -> Table
         return "; ".join(dict.fromkeys(filter(None, reasons))) if all(reasons) else None
 
     found = found_in(layout, records)
-    return Table(layout, judged_cells(layout, found, why), found)
+    return Table(layout, with_configured(layout, judged_cells(layout, found, why)), found)

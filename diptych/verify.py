@@ -11,7 +11,7 @@ import pandas as pd
 
 from common.algorithms import algorithm_modules, training_code
 from common.errors import InputError
-from diptych import counted, outputs, simpson
+from diptych import counted, outputs, propositions, simpson
 from diptych.board import board_of, titles
 from diptych.configuration import names_in
 from diptych.study import load_study
@@ -92,8 +92,10 @@ def _runs(records: pd.DataFrame) -> Iterator[dict[str, str]]:
 
 def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:
     """Digests of the specification that this run has today, and of the code that makes its records: by training, by
-    counting, or, of Simpson's paradox, by neither."""
+    counting, or, of Simpson's paradox and of propositions, by neither."""
     paper, condition, _, variant, _ = run.split("/")
+    if condition == propositions.CONDITION:
+        return {(stated.digest, stated.code) for stated in propositions.PROPOSITIONS if stated.run == run}
     if (paper, condition) == ("padpaf", "simpson"):
         case = next(part for part in (variant.partition(";")[0], "") if part in simpson.CASES)
         return {(simpson.digest(case, seed), simpson.code())}

@@ -222,6 +222,10 @@ class Workflow:
         paper = wildcards.figure.partition("-")[0]
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
+    def words(self, wildcards: Any) -> str:
+        """What a figure calls things, as a parameter."""
+        return f"{self.study.papers[wildcards.figure.partition('-')[0]].words}"
+
     def _figure(self, name: str) -> Any:
         paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]

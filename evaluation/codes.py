@@ -1,8 +1,9 @@
-"""What content and style codes say of label and client: PaDPaF's probes (Fig. 4, 5, 14), and one number from them."""
+"""What codes of images say of label and client, by linear probes: one evaluation, of which each paper's protocol is a
+setting (PaDPaF, Fig. 4, 5 and 14; FedDVA, Fig. 5 in numbers); one number from several probes; and faces."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,29 +16,82 @@ from evaluation.probe import ProbeSettings, probe_accuracy
 from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
-PROTOCOLS = ("published", "sound")
-"""`published`: fitted to the very images it is scored on. `sound`: fitted on training images, scored on test images."""
-
-
-def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str, Any]:
-    return result("accuracy", "fraction", value, setting=setting, protocol=protocol, **more)
-
-
 Pair = tuple[Tensor, ...]
 """Of training and of test images."""
+Case = tuple[Pair, Pair]
+"""Codes, and what is read from them."""
+Name = tuple[str, str, str]
+"""Of a case: of which code, against what or which control, by which encoder."""
+Target = Literal["label", "client", "domain"]
+"""What an image shows, whose it is, and, where clients share styles, in which style it is."""
+Protocol = Literal["published", "sound"]
+"""`published`: fitted to the very images it is scored on. `sound`: fitted on training images, scored on test images."""
+Control = Literal["untrained", "shuffled-labels", "pixels"]
+FLOORS = {"untrained": "untrained-{}", "pixels": "pixels"}
+"""And the arrays that they are fitted to, of a code."""
+DECAY = 0.95
+"""Of the rate, per epoch: PaDPaF's code."""
 
 
-def accuracies(
-    cases: dict[str, tuple[Pair, Pair]], protocol: str, settings: ProbeSettings, seed: int
-) -> dict[str, float]:
-    """Accuracy of a probe for each case of codes and targets; those of equal size are trained side by side.
+@dataclass(frozen=True)
+class Codes:
+    """Codes of some images, as a run has left them.
 
-    Args:
-        cases: name -> (codes, targets), each of training and of test images.
-        protocol: one of PROTOCOLS.
+    Attributes:
+        place: `<place>/<part>/<code>` are the arrays, (images, d), or (images, encoders, d) by several encoders.
+            `own/codes` are those of `codes` by each client's own encoders; what does not depend on encoders is there.
+        standardised: whether the training images' mean and deviation are taken out: a small code is no poor one.
+        at_once: whether codes by several encoders are taken together.
+    """
+
+    arrays: Arrays
+    place: str
+    standardised: bool = False
+    at_once: bool = False
+
+    def there(self, code: str) -> bool:
+        """Whether there is such a code."""
+        return f"{self.place}/test/{code}" in self.arrays
+
+    def target(self, name: str) -> Pair:
+        """What is read from codes."""
+        return self._pair(self.place.removeprefix("own/"), name)
+
+    def each(self, code: str) -> dict[str, Pair]:
+        """A code by encoder: one, called '', or all clients'."""
+        pair = self._scaled(self._pair(self.place, code))
+        if pair[0].ndim == 2 or self.at_once:
+            return {"": pair}
+        return {f"client-{k + 1}": tuple(part[:, k] for part in pair) for k in range(pair[0].shape[1])}
+
+    def controls(self, code: str, wanted: list[Control]) -> list[Control]:
+        """Those that there are. Floors, which depend on nobody's encoders, stand beside the codes by shared ones."""
+        return [c for c in wanted if c not in FLOORS or self.there(FLOORS[c].format(code))]
+
+    def controlled(self, code: str, control: Control) -> dict[str, Pair]:
+        """What a control is fitted to, by encoder."""
+        if control == "shuffled-labels":
+            return self.each(code)
+        floor = self._pair(self.place, FLOORS[control].format(code))
+        return {"": tuple(part.float() / 255 for part in floor) if control == "pixels" else self._scaled(floor)}
+
+    def _pair(self, place: str, key: str) -> Pair:
+        return tuple(torch.from_numpy(self.arrays[f"{place}/{part}/{key}"]).contiguous() for part in ("train", "test"))
+
+    def _scaled(self, pair: Pair) -> Pair:
+        if not self.standardised:
+            return pair
+        mean, deviation = pair[0].mean(dim=0), pair[0].std(dim=0).clamp_min(1e-6)
+        return tuple((part - mean) / deviation for part in pair)
+
+
+def accuracies(cases: dict[Name, Case], protocol: Protocol, settings: ProbeSettings, seed: int) -> dict[Name, float]:
+    """Accuracy of a probe for each case; those of equal size are trained side by side.
+
+    Codes by several encoders at once (images, encoders, d) are first mapped to a number for each encoder.
     """
     first = 0 if protocol == "sound" else 1
-    found: dict[str, float] = {}
+    found: dict[Name, float] = {}
     for shape in dict.fromkeys(codes[1].shape[1:] for codes, _ in cases.values()):
         names = [name for name, (codes, _) in cases.items() if codes[1].shape[1:] == shape]
         train, test = (
@@ -45,7 +99,8 @@ def accuracies(
             for part in (first, 1)
         )
         classes = 1 + int(max(t.max() for name in names for t in cases[name][1]))
-        accuracy = probe_accuracy((train[0], train[1]), (test[0], test[1]), classes, settings, seed)
+        how = replace(settings, one_number_each=len(shape) == 2)
+        accuracy = probe_accuracy((train[0], train[1]), (test[0], test[1]), classes, how, seed)
         found |= dict(zip(names, accuracy.tolist(), strict=True))
     return found
 
@@ -56,142 +111,159 @@ def shuffled(targets: Pair, seed: int) -> Pair:
     return tuple(t[torch.randperm(len(t), generator=generator)] for t in targets)
 
 
-def _pair(arrays: Arrays, source: str, key: str) -> Pair:
-    return tuple(torch.from_numpy(arrays[f"{source}/{part}/{key}"]) for part in ("train", "test"))
-
-
-def _styles(arrays: Arrays, source: str) -> dict[str, Pair]:
-    """Style features by client."""
-    train, test = _pair(arrays, source, "style")
-    return {f"client-{k + 1}": (train[:, k], test[:, k]) for k in range(train.shape[1])}
-
-
-def label_probe(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 32, lr: PositiveFloat = 1e-2
+def probe(
+    run: RunFolder,
+    *,
+    images: dict[str, str],
+    targets: list[Target],
+    codes: dict[str, list[Control]],
+    protocols: list[Protocol] | None = None,
+    standardised: bool = False,
+    one_number_each: bool = False,
+    snapshots: bool = False,
+    epochs: PositiveInt = 50,
+    batch_size: PositiveInt = 32,
+    lr: PositiveFloat = 1e-2,
 ) -> Iterator[dict[str, Any]]:
-    """How well a linear classifier reads the label from content and from style features of images as they are.
+    """How well a linear classifier reads a target from a code.
 
-    Content features are the shared model's, style features each client's own: their cell is the mean over clients. The
-    protocol is the authors' (Adam, a rate that falls by 0.95 per epoch), on the test images alone as published, and on
-    training and test images. Floors: an untrained encoder, and shuffled labels.
+    Of a code by several encoders, such as every client's style features, each is probed, and the number is the mean
+    over them. Labels of faces are identities and are not read here.
+
+    Args:
+        images: role of a number -> where the codes are that it is of (`Codes`); nothing where a run has left none.
+        targets: what is read.
+        codes: what it is read from, if a run has it -> its controls: codes of an untrained encoder, pixels, shuffled
+            targets.
+        protocols: the sound one, if none is given.
+        standardised: see `Codes`.
+        one_number_each: codes by several encoders are probed at once, each first mapped to a number (PaDPaF,
+            App. C.2.2).
+        snapshots: whether the published protocol is repeated after each snapshot.
     """
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    if run.spec.data.dataset == "celeba":  # its labels are identities; see identity_probe
-        return
-    for round in [*run.snapshots, None]:
-        arrays = run.features if round is None else run.after(round)
-        if "plain/test/content" not in arrays:
-            return
-        setting = "" if round is None else f";round={round}"
-        for protocol in PROTOCOLS if round is None else PROTOCOLS[:1]:
-            yield from _label_probe(arrays, protocol, settings, run.spec.seed, setting)
+    settings, asked = ProbeSettings(epochs, batch_size, lr, DECAY), [t for t in targets if _is_read(run, t)]
+    repeated: list[Protocol] = ["published"]
+    moments = {f";round={round}": run.after(round) for round in run.snapshots} if snapshots else {}
+    for when, arrays in (moments | {"": run.features}).items():
+        for role, place in images.items():
+            shown = Codes(arrays, place, standardised, one_number_each)
+            controls = {c: shown.controls(c, wanted) for c, wanted in codes.items() if shown.there(c)}
+            if not controls:
+                continue
+            for target in asked:
+                for protocol in repeated if when else protocols or ["sound"]:
+                    for row in _probed(shown, target, controls, protocol, settings, run.spec.seed):
+                        own = "" if row.get("control") in FLOORS else role
+                        yield row | {"setting": row["setting"] + when, "role": own}
 
 
-def _label_probe(
-    arrays: Arrays, protocol: str, settings: ProbeSettings, seed: int, suffix: str
+def _is_read(run: RunFolder, target: Target) -> bool:
+    return target != "label" or run.spec.data.dataset != "celeba"
+
+
+def _probed(
+    shown: Codes,
+    target: Target,
+    codes: dict[str, list[Control]],
+    protocol: Protocol,
+    settings: ProbeSettings,
+    seed: int,
 ) -> Iterator[dict[str, Any]]:
-    y = _pair(arrays, "plain", "label")
-    content, styles = _pair(arrays, "plain", "content"), _styles(arrays, "plain")
-    cases = {"": (content, y), "untrained": (_pair(arrays, "plain", "untrained"), y)}
-    cases |= {"shuffled-labels": (content, shuffled(y, seed)), **{k: (codes, y) for k, codes in styles.items()}}
-    accuracy = accuracies(cases, protocol, settings, random_key(seed, "label probe"))
-    setting = f"probe=linear;features={{}};target=label{suffix}"
-    for control in ("", "untrained", "shuffled-labels"):
-        yield _record(setting.format("content"), protocol, accuracy[control], control=control)
-    yield _record(setting.format("style"), protocol, float(np.mean([accuracy[k] for k in styles])))
-    for k in styles:
-        yield _record(setting.format("style"), protocol, accuracy[k], client=k)
+    y = shown.target(target)
+    wrong = shuffled(y, seed)
+    cases: dict[Name, Case] = {}
+    for code, controls in codes.items():
+        cases |= {(code, "", encoder): (pair, y) for encoder, pair in shown.each(code).items()}
+        for control in controls:
+            fitted, to = shown.controlled(code, control), wrong if control == "shuffled-labels" else y
+            cases |= {(code, control, encoder): (pair, to) for encoder, pair in fitted.items()}
+    found = accuracies(cases, protocol, settings, random_key(seed, f"{target} probe"))
+    for code, controls in codes.items():
+        setting = f"probe=linear;features={code};target={target}"
+        for how in ("", *controls):
+            by = {encoder: value for (*of, encoder), value in found.items() if of == [code, how]}
+            yield _record(setting, protocol, float(np.mean(list(by.values()))), control=how)
+            if len(by) > 1 and not how:
+                yield from (_record(setting, protocol, value, client=encoder) for encoder, value in by.items())
+
+
+def _record(setting: str, protocol: str, value: float, **more: str) -> dict[str, Any]:
+    return result("accuracy", "fraction", value, setting=setting, protocol=protocol, **more)
 
 
 def identity_probe(
     run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 256, lr: PositiveFloat = 1e-1
 ) -> Iterator[dict[str, Any]]:
-    """Whose face is it (Fig. 18)? Top-1, 10 and 50 accuracy from content and from style features, on CelebA alone.
+    """Whose face is it (PaDPaF, Fig. 18)? Top-1, 10 and 50 accuracy from content and from style, on CelebA alone.
 
     Fitted and scored on the same images, as published: the official test faces are of other people. They are as many as
     the run has probed, where the paper takes all. Style features are the first client's.
     """
     if run.spec.data.dataset != "celeba" or "plain/train/content" not in run.features:
         return
-    arrays, settings = run.features, ProbeSettings(epochs, batch_size, lr, decay=0.95)
+    arrays, settings = run.features, ProbeSettings(epochs, batch_size, lr, DECAY)
     known, y = np.unique(arrays["plain/train/label"], return_inverse=True)
     labels = torch.from_numpy(y).unsqueeze(0)
     seed = random_key(run.spec.seed, "identity probe")
-    for features, codes in (
-        ("content", arrays["plain/train/content"]),
-        ("style", arrays["plain/train/style"][:, 0]),
-        ("untrained", arrays["plain/train/untrained"]),
+    for features, control, codes in (
+        ("content", "", arrays["plain/train/content"]),
+        ("style", "", arrays["plain/train/style"][:, 0]),
+        ("content", "untrained", arrays["plain/train/untrained-content"]),
     ):
         data = torch.from_numpy(codes).unsqueeze(0), labels
-        control = "untrained" if features == "untrained" else ""
-        setting = f"probe=linear;features={'content' if control else features};target=identity"
         for top in (1, 10, 50):
             value = float(probe_accuracy(data, data, len(known), settings, seed, top=top))
-            yield _record(f"{setting};top_k={top}", "published", value, control=control)
+            setting = f"probe=linear;features={features};target=identity;top_k={top}"
+            yield _record(setting, "published", value, control=control)
     identities = max(source["classes"] for source in run.provenance["sources"].values())
     yield result("identities", "count", identities)
 
 
-def client_probe(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 32, lr: PositiveFloat = 1e-2
-) -> Iterator[dict[str, Any]]:
-    """How well a linear classifier says whose image it is, from content and from style features (Fig. 14).
-
-    Style features are those of all clients' style discriminators, each first mapped to one number (App. C.2.2).
-    `role` says which images: generated ones, as published, or real ones as clients see them. The control shuffles the
-    clients.
-    """
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    for role, source in (("generated", "generated"), ("real", "pool")):
-        if f"{source}/test/content" not in run.features:
-            return
-        for protocol in PROTOCOLS:
-            for features, control, value in _client_accuracies(run.features, source, protocol, settings, run.spec.seed):
-                setting = f"probe=linear;features={features};target=client"
-                yield _record(setting, protocol, value, role=role, control=control)
-
-
-def _client_accuracies(
-    arrays: Arrays, source: str, protocol: str, settings: ProbeSettings, seed: int
-) -> Iterator[tuple[str, str, float]]:
-    y = _pair(arrays, source, "client")
-    for features in ("content", "style"):
-        codes = _pair(arrays, source, features)
-        one_number = replace(settings, one_number_each=features == "style")
-        cases = {"": (codes, y), "shuffled-labels": (codes, shuffled(y, seed))}
-        accuracy = accuracies(cases, protocol, one_number, random_key(seed, "client probe"))
-        yield from ((features, control, value) for control, value in accuracy.items())
-
-
 def disentanglement(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 32, lr: PositiveFloat = 1e-2
+    run: RunFolder,
+    *,
+    images: dict[str, str],
+    codes: dict[Literal["content", "style"], str] | None = None,
+    whose: Literal["client", "domain"] = "client",
+    standardised: bool = False,
+    one_number_each: bool = False,
+    epochs: PositiveInt = 50,
+    batch_size: PositiveInt = 32,
+    lr: PositiveFloat = 1e-2,
 ) -> Iterator[dict[str, Any]]:
-    """Content and style told apart, as one number (ours; the paper has none).
+    """Content and style told apart, as one number (ours; no paper has one).
 
     Let I(code; target) be (accuracy - chance) / (1 - chance) of a linear probe, fitted on training and scored on test
     images as clients see them. The number is half of
     [I(content; label) - I(style; label)] + [I(style; client) - I(content; client)]:
     1 if content says all about the label and nothing about the client, and style the reverse; 0 if both codes say the
-    same; -1 if they are exchanged. Its four parts are given as well. What style says of the label is the mean over the
-    clients' encoders, of the client a number from each of them, as in Fig. 4 and 14.
+    same; -1 if they are exchanged. Its four parts are given as well. Settings are those of `probe`; what style says of
+    the label is the mean over encoders, of the client likewise, or with `one_number_each` from a number of each.
+
+    Args:
+        codes: what a run calls its code of content, and of style.
+        whose: what is asked in the place of the client.
     """
-    arrays, seed = run.features, random_key(run.spec.seed, "disentanglement")
-    if "pool/test/content" not in arrays:
-        return
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    label, client = (_pair(arrays, "pool", target) for target in ("label", "client"))
-    content, styles = _pair(arrays, "pool", "content"), _styles(arrays, "pool")
-    cases = {"label": (content, label), "client": (content, client), **{k: (c, label) for k, c in styles.items()}}
-    accuracy = accuracies(cases, "sound", settings, seed)
-    all_styles = {"": (_pair(arrays, "pool", "style"), client)}
-    by_style = accuracies(all_styles, "sound", replace(settings, one_number_each=True), seed)[""]
-    scored = {
-        ("content", "label"): accuracy["label"],
-        ("style", "label"): float(np.mean([accuracy[k] for k in styles])),
-        ("content", "client"): accuracy["client"],
-        ("style", "client"): by_style,
-    }
-    yield from told_apart(scored, {"label": label[1], "client": client[1]})
+    names = {"content": "content", "style": "style"} | dict(codes or {})
+    settings, seed = ProbeSettings(epochs, batch_size, lr, DECAY), random_key(run.spec.seed, "disentanglement")
+    for role, place in images.items():
+        shown = Codes(run.features, place, standardised)
+        if not all(map(shown.there, names.values())) or not _is_read(run, "label"):
+            continue
+        y = {"label": shown.target("label"), "client": shown.target(whose)}
+        cases: dict[Name, Case] = {}
+        for kind, target in _ASKED:
+            by = replace(shown, at_once=one_number_each and (kind, target) == ("style", "client"))
+            cases |= {(kind, target, encoder): (pair, y[target]) for encoder, pair in by.each(names[kind]).items()}
+        found = accuracies(cases, "sound", settings, seed)
+        scored = {
+            asked: float(np.mean([value for (*of, _), value in found.items() if tuple(of) == asked]))
+            for asked in _ASKED
+        }
+        yield from (row | {"role": role} for row in told_apart(scored, {t: pair[1] for t, pair in y.items()}))
+
+
+_ASKED = (("content", "label"), ("content", "client"), ("style", "label"), ("style", "client"))
 
 
 def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor]) -> Iterator[dict[str, Any]]:

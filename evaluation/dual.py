@@ -1,4 +1,5 @@
-"""What FedDVA's two codes hold: the paper shows pictures (Fig. 3-5, 10, 11), these are numbers for them."""
+"""FedDVA's divergences, and its images with codes exchanged: the paper shows pictures (Fig. 3, 4, 10, 11), these are
+numbers for them."""
 
 import math
 from collections.abc import Iterator
@@ -6,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor
 from torch.distributions import Normal
 
 from common.keys import random_key
 from common.run_folder import RunFolder
-from evaluation.codes import Pair, accuracies, shuffled, told_apart
-from evaluation.dual_clusters import CODES, ENCODERS, encoders
+from evaluation.encoders import CODES, ENCODERS, encoders
 from evaluation.judge import Judge, load
-from evaluation.probe import ProbeSettings
 from evaluation.rows import result
 
 UNITS = {"constraint_met": "fraction"}
@@ -23,67 +22,9 @@ UNITS = {"constraint_met": "fraction"}
 Gaussian = tuple[Tensor, Tensor]
 
 
-def _pair(run: RunFolder, key: str, place: str = "") -> Pair:
-    parts = (run.features[f"{place}codes/{part}/{key}"] for part in ("train", "test"))
-    return tuple(torch.from_numpy(part).contiguous() for part in parts)
-
-
-def _pixels(run: RunFolder) -> Pair:
-    return tuple(part.float() / 255 for part in _pair(run, "pixels"))
-
-
 def _xi(run: RunFolder) -> float:
     """The threshold xi_k for each dimension of c; 8 is FedDVA's default."""
     return float(run.spec.algorithm.get("xi", 8.0))
-
-
-def dual_probe(
-    run: RunFolder, *, epochs: PositiveInt = 50, batch_size: PositiveInt = 256, lr: PositiveFloat = 1e-2
-) -> Iterator[dict[str, Any]]:
-    """How well a linear classifier reads label and client from z and from c, posterior means that are standardised.
-
-    Fitted on training and scored on test images; `role` says by whose encoders. Controls: codes of the untrained
-    encoders, pixels, shuffled targets.
-    """
-    settings = ProbeSettings(epochs, batch_size, lr, decay=0.95)
-    seed = random_key(run.spec.seed, "dual probe")
-    targets = ["label", "client"] if run.spec.data.dataset != "celeba" else ["client"]  # its labels are identities
-    for role, place in encoders(run).items():
-        accuracy: dict[tuple[str, str], float] = {}
-        for target in targets:
-            for case, value in accuracies(_cases(run, place, target, seed), "sound", settings, seed).items():
-                control, _, code = case.rpartition(" ")
-                accuracy[case, target] = value
-                features, control = (code, control) if code in CODES else ("z", "pixels")
-                of = "" if control in ("untrained", "pixels") else role
-                yield _probed(f"probe=linear;features={features};target={target}", value, of, control)
-        threshold = f"{_xi(run):g}d" if _xi(run) else "0"  # as claims.csv writes it
-        yield _probed(f"probe=linear;features=c;target=client;xi={threshold}", accuracy["c", "client"], role)
-        if "label" in targets:
-            codes = {"content": "z", "style": "c"}
-            scored = {(name, target): accuracy[code, target] for name, code in codes.items() for target in targets}
-            apart = told_apart(scored, {target: _pair(run, target)[1] for target in targets})
-            yield from (row | {"role": role} for row in apart)
-
-
-def _cases(run: RunFolder, place: str, target: str, seed: int) -> dict[str, tuple[Pair, Pair]]:
-    """What is probed: codes by some encoders, with their controls; beside the shared ones, what is the same for all."""
-    y = _pair(run, target)
-    cases = {code: (_standardised(_pair(run, code, place)), y) for code in CODES}
-    if not place:
-        cases |= {f"untrained {code}": (_standardised(_pair(run, f"untrained-{code}")), y) for code in CODES}
-    cases |= {f"shuffled-labels {code}": (cases[code][0], shuffled(y, seed)) for code in CODES}
-    return cases if place else cases | {"pixels": (_pixels(run), y)}
-
-
-def _probed(setting: str, value: float, role: str, control: str = "") -> dict[str, Any]:
-    return result("accuracy", "fraction", value, setting=setting, protocol="sound", role=role, control=control)
-
-
-def _standardised(codes: Pair) -> Pair:
-    """Codes with the training images' mean and deviation taken out: a small code is not a poor one."""
-    mean, deviation = codes[0].mean(dim=0), codes[0].std(dim=0).clamp_min(1e-6)
-    return tuple((part - mean) / deviation for part in codes)
 
 
 def divergences(run: RunFolder, *, members: PositiveInt = 500, draws: PositiveInt = 32) -> Iterator[dict[str, Any]]:
@@ -105,8 +46,9 @@ def divergences(run: RunFolder, *, members: PositiveInt = 500, draws: PositiveIn
 
 
 def _of_encoders(run: RunFolder, place: str, members: int, draws: int) -> Iterator[dict[str, Any]]:
-    arrays = {key: _pair(run, key, place)[1] for code in CODES for key in (code, f"{code}-log-variance")}
-    owner = _pair(run, "client")[1]
+    keys = [key for code in CODES for key in (code, f"{code}-log-variance")]
+    arrays = {key: torch.from_numpy(run.features[f"{place}codes/test/{key}"]).contiguous() for key in keys}
+    owner = torch.from_numpy(run.features["codes/test/client"])
     draw = torch.Generator().manual_seed(random_key(run.spec.seed, "divergences"))
     latent = arrays["c"].shape[1]
     found: dict[str, list[float]] = {}

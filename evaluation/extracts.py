@@ -7,8 +7,7 @@ import numpy as np
 
 from common.keys import random_key
 from common.run_folder import RunFolder
-from evaluation.clusters import style_features
-from evaluation.dual_clusters import CODES, encoders, some
+from evaluation.clusters import Points, points
 from evaluation.grids import samples
 
 Rows = list[dict[str, Any]]
@@ -16,25 +15,23 @@ Rows = list[dict[str, Any]]
 
 def style_map(run: RunFolder, samples: int = 1200) -> Rows:
     """t-SNE coordinates of the style features of a run: one row per image, with its client and style."""
-    features, clients = style_features(run, samples)
-    if not len(features):
-        return []
-    styles = {k: str(run.features[f"client/{k}/style"]) for k in set(clients.tolist())}
-    return _flat_map(features, clients, styles, random_key(run.spec.seed, "t-sne"))
+    return [row for found in points(run, samples) if found.code == "style" for row in _map(run, found, ("t-sne",))]
 
 
 def code_map(run: RunFolder, samples: int = 2000) -> Rows:
     """t-SNE coordinates of the z and the c of test images (Fig. 5): one row per encoder, image and code."""
-    found: Rows = []
-    for role, place in encoders(run).items():
-        rows = some(run, samples)
-        owner = run.features["codes/test/client"][rows]
-        styles = {k: str(run.samples[f"client/{k}/style"]) for k in set(owner.tolist())}
-        for code in CODES:
-            features = run.features[f"{place}codes/test/{code}"][rows]
-            points = _flat_map(features, owner, styles, random_key(run.spec.seed, "t-sne", code))
-            found += [{"encoder": role, "code": code} | point for point in points]
-    return found
+    return [
+        {"encoder": found.role, "code": found.code} | row
+        for found in points(run, samples)
+        if found.role
+        for row in _map(run, found, ("t-sne", found.code))
+    ]
+
+
+def _map(run: RunFolder, found: Points, purpose: tuple[str, ...]) -> Rows:
+    clients, arrays = found.client, run.samples if found.role else run.features
+    styles = {k: str(arrays[f"client/{k}/style"]) for k in set(clients.tolist())}
+    return _flat_map(found.features, clients, styles, random_key(run.spec.seed, *purpose))
 
 
 def _flat_map(features: np.ndarray, clients: np.ndarray, styles: dict[int, str], seed: int) -> Rows:

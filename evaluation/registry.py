@@ -7,14 +7,15 @@ the run's.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from evaluation.clusters import style_clusters
-from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe
+from evaluation.clusters import clusters
+from evaluation.codes import disentanglement, identity_probe, probe
+from evaluation.comparable import answers, asked_images, translated_images
 from evaluation.costs import budget, communication, transmission
 from evaluation.curves import curves
 from evaluation.data import class_entropy, sources
-from evaluation.dual import divergences, dual_probe, swaps
-from evaluation.dual_clusters import code_clusters, code_variance
+from evaluation.dual import divergences, swaps
 from evaluation.eavesdropped import attacks, generator_losses
+from evaluation.encoders import code_variance
 from evaluation.frechet import fid
 from evaluation.generalisation import generalisation
 from evaluation.judged import asked_labels, judge_quality, restyling
@@ -26,20 +27,20 @@ Record = dict[str, Any]
 
 EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "linear-probe": linear_probe,
-    "style-clusters": style_clusters,
-    "fid": fid,
-    "label-probe": label_probe,
-    "client-probe": client_probe,
+    "probe": probe,
     "identity-probe": identity_probe,
     "disentanglement": disentanglement,
+    "clusters": clusters,
+    "code-variance": code_variance,
+    "fid": fid,
     "asked-labels": asked_labels,
     "restyling": restyling,
     "judge": judge_quality,
-    "dual-probe": dual_probe,
-    "code-clusters": code_clusters,
-    "code-variance": code_variance,
     "divergences": divergences,
     "swaps": swaps,
+    "answers": answers,
+    "asked-images": asked_images,
+    "translated-images": translated_images,
     "curves": curves,
     "generalisation": generalisation,
     "attacks": attacks,

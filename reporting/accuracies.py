@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 from reporting.canvas import PAPER, SSL, empty, spread
 from reporting.records import published
 
-METHODS = {"feddva": "FedDVA", "fedavg": "FedAvg", "fedavg-ft": "FedAvg+fine-tuning", "ditto": "Ditto"}
-
 
 def stylised(records: pd.DataFrame) -> Figure:
     """The first figure without a caption: personalisation with the stylised feature and without it."""
@@ -166,13 +164,14 @@ def _printed_probes(dataset: str, target: str) -> list[float]:
 
 
 def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
-    """Figures 6 and 7: accuracy of clients' own models after each round, with its deviation over clients."""
+    """Figures 6 and 7: accuracy of clients' own models after each round, with its deviation over clients, by what
+    methods are `called`."""
 
     def draw(records: pd.DataFrame) -> Figure:
         rows = records[(records["paper"] == "feddva") & (records["split"] == split) & (records["table"] == "accuracy")]
         rows = rows[(rows["control"] == "") & rows["setting"].str.fullmatch(r"rounds=\d+")]
         rows = rows.assign(round=[int(setting.removeprefix("rounds=")) for setting in rows["setting"]])
-        keys = ["dataset", "method", "variant", "round"]
+        keys = ["dataset", "called", "variant", "round"]
         names = {"accuracy": "accuracy", "accuracy_std_over_clients": "deviation"}
         rows = rows.assign(column=rows["metric"].map(names), value=rows["value"].astype(float))
         curves = rows.pivot_table(index=keys, columns="column", values="value", sort=False).reset_index()
@@ -182,15 +181,13 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
         figure, axes = plt.subplots(
             1, len(datasets), figsize=(5.5 * len(datasets), 3.4), squeeze=False, layout="constrained"
         )
-        methods = list(dict.fromkeys(zip(curves["method"], curves["variant"], strict=True)))
-        colours = dict(zip(methods, sns.color_palette("deep", len(methods)), strict=True))
+        called = curves["called"].unique()
+        colours = dict(zip(called, sns.color_palette("deep", len(called)), strict=True))
         for axis, dataset in zip(axes[0], datasets, strict=True):
-            for (method, variant), curve in curves[curves["dataset"] == dataset].groupby(
-                ["method", "variant"], sort=False
-            ):
-                colour, low = colours[str(method), str(variant)], curve["accuracy"] - curve["deviation"]
-                label = " ".join(filter(None, [METHODS.get(str(method), str(method)), str(variant)]))
-                axis.plot(curve["round"], curve["accuracy"], color=colour, label=label, ls="--" if variant else "-")
+            for name, curve in curves[curves["dataset"] == dataset].groupby("called", sort=False):
+                colour, low = colours[name], curve["accuracy"] - curve["deviation"]
+                style = "--" if curve["variant"].iloc[0] else "-"
+                axis.plot(curve["round"], curve["accuracy"], color=colour, label=name, ls=style)
                 axis.fill_between(
                     curve["round"], low, curve["accuracy"] + curve["deviation"], color=colour, alpha=0.12, linewidth=0
                 )

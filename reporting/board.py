@@ -79,15 +79,24 @@ def findings_told(found: Iterable[tuple[str, str]]) -> str:
     return f"{plural(len(verdicts), 'finding')} on {plural(len({*claims}), 'claim')}: {outcomes}"
 
 
+def counted(cells: pd.DataFrame) -> dict[str, int]:
+    """COUNTS of the printed ones of some cells."""
+    printed = cells[cells["paper"] != ""]
+    counts = {
+        "printed": len(printed),
+        "configured": printed["configured"].sum(),
+        "measured": (printed["seeds"] > 0).sum(),
+    }
+    counts |= {str(grade): (printed["grade"] == grade).sum() for grade in Grade}
+    counts |= {str(verdict): (printed["verdict"] == verdict).sum() for verdict in VERDICTS}
+    return {kind: int(count) for kind, count in counts.items()}
+
+
 def row_of(paper: str, table: str, title: str, cells: pd.DataFrame) -> dict[str, object]:
     """The row of a table: its printed cells counted."""
-    printed = cells[cells["paper"] != ""]
-    seeds = printed["seeds"][printed["seeds"] > 0]
+    seeds = cells["seeds"][(cells["paper"] != "") & (cells["seeds"] > 0)]
     span = "–".join(dict.fromkeys(str(n) for n in (seeds.min(), seeds.max()))) if len(seeds) else ""
-    counts = {"printed": len(printed), "configured": int(printed["configured"].sum()), "measured": len(seeds)}
-    counts |= {str(grade): int((printed["grade"] == grade).sum()) for grade in Grade}
-    counts |= {str(verdict): int((printed["verdict"] == verdict).sum()) for verdict in VERDICTS}
-    return {"paper": paper, "table": table, "title": title, "seeds": span, **counts}
+    return {"paper": paper, "table": table, "title": title, "seeds": span, **counted(cells)}
 
 
 def markdown(board: Board, titles: dict[str, str]) -> str:

@@ -1,10 +1,11 @@
 """Claims: sentences of a paper as expressions over records, and what our records say of them.
 
 An expression is evaluated twice: on means, and then so that a comparison is true or false only where a t-test within
-seeds says so. A claim that all of several comparisons hold is so accepted if each is significant (an intersection-union
-test, Berger 1982), and refused if one is significantly false, at a level divided by their number (Bonferroni). Spreads
-are pooled over the comparisons of a claim, as in `reporting.verdict`. Firm words need the published experiment and
-three seeds, too.
+seeds says so, or, of two deviations over seeds, an F-test. A claim that all of several comparisons hold is so accepted
+if each is significant (an intersection-union test, Berger 1982), and refused if one is significantly false, at a level
+divided by their number (Bonferroni); where it says how many hold, each is decided either way at that level. Spreads are
+pooled over the comparisons of a claim, as in `reporting.verdict`. Firm words need the published experiment and three
+seeds, too.
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from reporting.wording import plural
 
 PRINTED = {"yes": "holds", "no": "does not hold", "not-printed": "not printed"}
 """What claims.csv says of the paper's own numbers, in words."""
+COUNTED_ALONE = "no chance in it, no test"
+"""Why a claim is decided that rests on nothing random."""
 SHOWN = 8
 """Numbers that are listed with a claim; all of them are in the tables."""
 
@@ -155,7 +158,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     random = [found for found in used if found.metric not in COUNTED]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min((found.seeds for found in random or used), default=0)
-    referee = Referee(Spread.pooled(differences), ALPHA / max(len(differences), 1))
+    referee = Referee(Spread.pooled(differences), ALPHA / max(plain.referee.comparisons, 1))
     known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:
@@ -163,7 +166,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "points": "" if truth is None else "for" if truth else "against",
-        "why": why,
+        "why": why or ("" if random or truth is None else COUNTED_ALONE),
         "grade": str(grade or ""),
         "seeds": seeds,
         "hold": tally.hold,

@@ -2,7 +2,7 @@
 
 An expression asks for numbers by `q(metric, **columns)`, which are computed with seed by seed. A number that was not
 measured is `Unknown`, which comparisons and sums pass on, so that `all` can still come to a conclusion from the numbers
-that are there. A `Referee` decides comparisons: on means, or so that one is true or false only where a t-test within
+that are there. A `Referee` decides comparisons: on means, or so that one is true or false only where a test over
 seeds says so, and else as unknown as what was not measured.
 """
 
@@ -18,7 +18,7 @@ import pandas as pd
 from common.errors import InputError
 from common.records import IDENTITY
 from reporting.evidence import Evidence, as_one
-from reporting.verdict import ALPHA, COUNTED, SEEDS, TIMED, Spread, above_zero
+from reporting.verdict import ALPHA, COUNTED, SEEDS, TIMED, Spread, above_zero, wider
 
 CONSTANTS = {
     "SSL": ("simclr", "simsiam"),
@@ -69,17 +69,21 @@ Truth = bool | Unknown
 
 @dataclass
 class Referee:
-    """Decides comparisons: on means; or, given a spread, by t-tests.
+    """Decides comparisons: on means; or, given a spread, by tests.
 
     Attributes:
         spread: of differences within seeds, pooled; None to decide on means.
-        level: at which a comparison is called false.
+        level: at which a comparison is called false, and true where it is one of several that are counted.
+        counting: whether it is.
         differences: what was compared with zero so far, where chance is in it.
+        comparisons: how many there were so far with chance in them, those of deviations included.
     """
 
     spread: Spread | None = None
     level: float = ALPHA
+    counting: bool = False
     differences: list[Collection[float]] = field(default_factory=list)
+    comparisons: int = 0
 
     def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
         """Whether a difference is."""
@@ -88,12 +92,24 @@ class Referee:
         if not difference.random:
             return plain
         self.differences.append(values)
+        self.comparisons += 1
         if self.spread is None:
             return plain
         p = above_zero(values, self.spread)
         if p == 0.5 and len({*values}) == 1:  # a tie without any spread
             return plain
-        return True if p < ALPHA else False if 1 - p < self.level else Unknown()  # also where it is NaN
+        return self._decided(p)
+
+    def wider(self, one: Evidence, other: Evidence, *, or_equal: bool) -> Truth:
+        """Whether a deviation over seeds is above another one."""
+        self.comparisons += 1
+        if self.spread is None:
+            return one.std > other.std or (or_equal and one.std == other.std)
+        return self._decided(wider(one, other)) if min(one.seeds, other.seeds) >= SEEDS else Unknown()
+
+    def _decided(self, p: float) -> Truth:
+        true = p < (self.level if self.counting else ALPHA)
+        return True if true else False if 1 - p < self.level else Unknown()  # also where it is NaN
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +214,47 @@ class Size:
         return self._within(bound, operator.lt)
 
 
+@dataclass(frozen=True)
+class Deviation:
+    """The standard deviation over seeds of a number, which is compared with others."""
+
+    of: Evidence
+    referee: Referee
+
+    def __gt__(self, other: Any) -> Any:
+        return other if isinstance(other, Unknown) else self.referee.wider(self.of, other.of, or_equal=False)
+
+    def __ge__(self, other: Any) -> Any:
+        return other if isinstance(other, Unknown) else self.referee.wider(self.of, other.of, or_equal=True)
+
+    def __lt__(self, other: Any) -> Any:
+        return other if isinstance(other, Unknown) else other > self
+
+    def __le__(self, other: Any) -> Any:
+        return other if isinstance(other, Unknown) else other >= self
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many of several comparisons hold: between so many and so many."""
+
+    least: int
+    most: int
+
+    def _known(self, compare: Callable[[float, float], bool], bound: float) -> Truth:
+        truths = {compare(self.least, bound), compare(self.most, bound)}
+        return truths.pop() if len(truths) == 1 else Unknown()
+
+    def __gt__(self, bound: float) -> Any:
+        return self._known(operator.gt, bound)
+
+    def __ge__(self, bound: float) -> Any:
+        return self._known(operator.ge, bound)
+
+
 @dataclass
 class Tally:
-    """How many comparisons below `all` were measured, and how many of them hold."""
+    """How many comparisons below `all` or `sum` were measured, and how many of them hold."""
 
     asked: int = 0
     measured: int = 0
@@ -289,12 +343,12 @@ class Evaluator:
         return Number(found.values, metric not in COUNTED, self.referee)
 
     def sd(self, metric: str, **columns: Any) -> Any:
-        """The standard deviation over seeds of the one matching number; under three seeds it is not known."""
+        """The standard deviation over seeds of the one matching number; a single seed has none."""
         found = self._evidence(metric, columns)
-        if found is None or found.seeds < SEEDS:
+        if found is None or found.seeds == 1:
             return Unknown()
         self._note(f"sd of {metric}", columns, found, found.std)
-        return Number({"": found.std}, True, self.referee)
+        return Deviation(found, self.referee)
 
     def _evidence(self, metric: str, columns: dict[str, Any]) -> Evidence | None:
         """What was measured of it; None if nothing was, or a run diverged."""
@@ -319,7 +373,8 @@ class Evaluator:
         asked = {column: value for column, value in columns.items() if column not in ("table", "aggregate")}
         meant = self._meant({column: value for column, value in asked.items() if isinstance(value, str)})
         case = " ".join(value for value in meant.values() if isinstance(value, str))
-        number = "(in the records)" if found.metric in TIMED else f"{value:.3f}"
+        digits = ".3f" if value == 0 or abs(value) >= 0.0005 else ".1e"
+        number = "(in the records)" if found.metric in TIMED else f"{value:{digits}}"
         self.used.append((f"{case} {number}" if name == "accuracy" else f"{name} {case} {number}", found))
 
     def all(self, truths: Iterable[Any]) -> Any:
@@ -349,9 +404,19 @@ class Evaluator:
         return unknown[0] if unknown else min(values, key=_mean)
 
     def sum(self, values: Iterable[Any]) -> Any:
-        """The sum; unknown if one is."""
+        """The sum, unknown if one is; of comparisons how many hold, as far as that is known.
+
+        That r of n hold takes tests at 5 % / (n - r + 1) (Benjamini and Heller 2008): 5 % / n is strict enough.
+        """
+        self.referee.counting = True
+        found = list(values)
+        self.referee.counting = False
+        if any(isinstance(value, bool) for value in found):
+            unknown = sum(isinstance(truth, Unknown) for truth in self.tally.count(found))
+            held = sum(truth is True for truth in found)
+            return Count(held, held + unknown)
         total: Any = 0
-        for value in values:
+        for value in found:
             total = value + total if isinstance(value, Unknown) else total + value
         return total
 
@@ -367,4 +432,4 @@ class Evaluator:
 
 
 def _mean(value: Any) -> float:
-    return value.mean if isinstance(value, Number) else value
+    return value.mean if isinstance(value, Number) else value.of.std if isinstance(value, Deviation) else value

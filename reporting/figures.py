@@ -1,12 +1,13 @@
 """Every figure by its name, each a function of records (or of a run's small tables); published numbers are grey."""
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.figure import Figure
 
 from common.errors import InputError
@@ -28,6 +29,7 @@ from reporting.mosaics import (
 )
 from reporting.points import code_map, simpson, style_map
 from reporting.translated import AGAINST_COST, against_cost, objectives, over_iterations
+from reporting.wording import called, names
 
 FORMATS = ("png", "pdf", "svg")
 DPI = 150
@@ -122,6 +124,14 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "fedinb-figure15": objectives,
     "fedinb-figure16": objectives,
 }
+
+
+def in_words(records: pd.DataFrame, words: Mapping[str, Mapping[str, str | Sequence[str]]]) -> pd.DataFrame:
+    """Records with a column more, `called`: the method and its variant, as the tables of a paper with these words have
+    them."""
+    known, columns = names(words), ["method", "variant"]
+    pairs = records[columns].itertuples(index=False)
+    return records.assign(called=[", ".join(called(columns, pair, known)) for pair in pairs])
 
 
 def write_figure(name: str, data: Any, about: str, files: Sequence[Path]) -> None:

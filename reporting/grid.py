@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from reporting.verdict import Verdict
-from reporting.wording import Words, axis, capital, name_of
+from reporting.wording import Words, axis, called, capital
 
 Heads = tuple[str, ...]
 """A name in words, level by level."""
@@ -112,7 +112,7 @@ def shared(cells: pd.DataFrame, rows: list[str], columns: list[str], words: Word
     once = {column: value for column, value in first.items() if ((cells[column] == value) | unsaid[column]).all()}
     for axes in (rows, columns):
         left = [column for column in axes if column not in once]
-        if not all(_named(left, values, words) for values in of[left].drop_duplicates().itertuples(index=False)):
+        if not all(called(left, values, words) for values in of[left].drop_duplicates().itertuples(index=False)):
             for column in [column for column in axes if once.get(column)][-1:]:
                 del once[column]
     return once
@@ -131,7 +131,7 @@ def grids(cells: pd.DataFrame, blocks: list[str], rows: list[str], columns: list
     for block, controls in sorted(found, key=lambda key: (order[key[0]], key[1])):
         part = cells.iloc[found[block, controls]]
         whole = _part(part, found[block, controls], ["control", *rows] if controls else rows, columns, words)
-        made.append(Grid(", ".join(_named(blocks, block, words)), controls, whole, _where(whole, measured)))
+        made.append(Grid(", ".join(called(blocks, block, words)), controls, whole, _where(whole, measured)))
     return made
 
 
@@ -146,13 +146,6 @@ def _values(cell: dict[Any, Any], columns: list[str]) -> Heads:
     return tuple(cell[column] for column in columns)
 
 
-def _named(columns: list[str], values: Heads, words: Words) -> Heads:
-    """The values of some columns in words, those that are not empty or are called something all the same."""
-    said = zip(columns, values, strict=True)
-    called = (name_of(column, value, words).short for column, value in said if value or value in words.get(column, {}))
-    return tuple(filter(None, called))
-
-
 def _part(cells: pd.DataFrame, places: list[int], rows: list[str], columns: list[str], words: Words) -> Part:
     """All rows and columns of some cells, of which `places` says where they are."""
     at = {
@@ -160,7 +153,7 @@ def _part(cells: pd.DataFrame, places: list[int], rows: list[str], columns: list
         for n, cell in zip(places, cells.to_dict("records"), strict=True)
     }
     down, across = (list(dict.fromkeys(keys)) for keys in zip(*at, strict=True))
-    heads = [_named(columns, head, words) or ("all",) for head in across]
-    named = [(_named(rows, row, words) or ("all",), [at.get((row, head)) for head in across]) for row in down]
+    heads = [called(columns, head, words) or ("all",) for head in across]
+    named = [(called(rows, row, words) or ("all",), [at.get((row, head)) for head in across]) for row in down]
     used = [column for n, column in enumerate(rows) if any(row[n] for row in down)] or rows[:1]
     return Part(capital(", ".join(map(axis, used))), heads, named)

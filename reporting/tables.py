@@ -100,15 +100,17 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     once = said_once(layout, cells) if len(cells) else ""
     lines = [f"# {title_of(layout)}", *(["", f"All of it: {once}."] if once else [])]
     block, several = "", grids_of(layout, cells)
-    if not any(grid.part.rows for grid in several):
-        lines, several = [*lines, "", NOTHING], []
-    for grid in several:
+    shown = any(grid.part.rows for grid in several)
+    if not shown:
+        lines += ["", _nothing(cells)]
+    for grid in several if shown else ():
         lines += ["", f"## {grid.block}"] if grid.block != block else []
         lines += ["", f"### {APART}"] if grid.controls else []
         lines += ["", _grid(grid.part, cells["text"].tolist())] if grid.part.rows else []
         lines += ["", grid.missing] if grid.missing else []
         block = grid.block
-    lines += ["", "## How to read it", "", *_legend(cells)]
+    if shown:
+        lines += ["", "## How to read it", "", *_legend(cells)]
     if told := glossary(layout, cells):
         lines += ["", "## Names", "", *(f"- {short}: {long}" for short, long in told.items())]
     if layout.note:
@@ -124,6 +126,13 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     if errata := errata_of(layout.paper, layout.table):
         lines += ["", "## Errata of the paper", "", *(f"- {erratum}" for erratum in errata)]
     return "\n".join(lines) + "\n"
+
+
+def _nothing(cells: pd.DataFrame) -> str:
+    """What stands in the place of a table of which nothing was measured: where the paper's numbers are to be seen."""
+    printed = plural(int((cells["paper"] != "").sum()), "number")
+    where = f" What the paper prints ({printed}) is in the CSV beside this and in the report."
+    return NOTHING + (where if (cells["paper"] != "").any() else "")
 
 
 def _grid(part: Part, texts: list[str]) -> str:

@@ -162,6 +162,13 @@ def name_of(column: str, value: str, words: Words) -> Name:
     )
 
 
+def called(columns: Iterable[str], values: Iterable[str], words: Words) -> tuple[str, ...]:
+    """The values of some columns in words, those that are not empty or are called something all the same."""
+    said = zip(columns, values, strict=True)
+    short = (name_of(column, value, words).short for column, value in said if value or value in words.get(column, {}))
+    return tuple(filter(None, short))
+
+
 def axis(column: str) -> str:
     """A column of records in words."""
     return AXES.get(column, column.replace("_", " "))

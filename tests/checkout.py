@@ -1,4 +1,4 @@
-"""A copy of the checkout in which a test may do what a user does."""
+"""Copies in which a test may do what a user does: of the checkout here, of `config` by the fixture of that name."""
 
 import os
 import shutil
@@ -6,8 +6,16 @@ import subprocess
 from pathlib import Path
 
 from common.codehash import ROOT
+from diptych.configuration import paper_yaml
+from diptych.study import load_study
 
 GENERATED = ("results", ".git", ".venv", ".snakemake", "__pycache__", "*.egg-info", ".*_cache", "data")
+
+
+def read_again() -> None:
+    """Forget what has been read of `config`."""
+    load_study.cache_clear()
+    paper_yaml.cache_clear()
 
 
 class Checkout:

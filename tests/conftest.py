@@ -1,10 +1,15 @@
 """What all tests share."""
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 import torch
 from filelock import FileLock
 
-from tests.checkout import Checkout
+from diptych import configuration
+from tests.checkout import Checkout, read_again
 
 # as in every job: more threads would only get in each other's way, and change sums in the last digit
 torch.set_num_threads(1)
@@ -24,6 +29,16 @@ def finished(tmp_path_factory, worker_id) -> Checkout:
             checkout.snakemake("tables", "figures", "claims", "report")
             checkout.path.rename(shared / "finished")
     return Checkout(shared / "finished", source=None)
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch) -> Iterator[Path]:
+    """A copy of `config` that is read in its place; whoever has changed it says `read_again`."""
+    shutil.copytree(configuration.CONFIG, tmp_path / "config")
+    monkeypatch.setattr(configuration, "CONFIG", tmp_path / "config")
+    read_again()
+    yield tmp_path / "config"
+    read_again()
 
 
 def pytest_collection_modifyitems(items):

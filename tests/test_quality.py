@@ -91,7 +91,7 @@ def test_the_snakefile_passes_its_lint():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_point_one_way(package):
     allowed = PACKAGES[package] | {package}
-    for file in sorted((ROOT / package).glob("*.py")):
+    for file in sorted((ROOT / package).rglob("*.py")):
         nodes = ast.walk(ast.parse(file.read_text()))
         imported = {(n.module or "").split(".")[0] for n in nodes if isinstance(n, ast.ImportFrom)}
         assert not (imported & set(PACKAGES)) - allowed, file.name

@@ -1,12 +1,15 @@
 """A specification to spoil, and what every command does when it is given something wrong."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from common.errors import InputError
 from diptych.cli import main
 from tests.digits import STYLES
 
@@ -21,6 +24,16 @@ GOOD: dict[str, Any] = {
     "algorithm": {"name": "fedavg"},
     "training": {"rounds": 1, "local_epochs": 0.1, "batch_size": 8},
 }
+
+
+@contextmanager
+def refused(*words: str) -> Iterator[pytest.ExceptionInfo[InputError]]:
+    """The block ends with an InputError of one sentence that has these words in it."""
+    with pytest.raises(InputError) as error:
+        yield error
+    assert "\n" not in str(error.value)
+    for word in words:
+        assert word in str(error.value)
 
 
 def complains(capsys: pytest.CaptureFixture[str], arguments: list[str], words: list[str]) -> None:

@@ -70,11 +70,11 @@ BUGS = {
     "personal features of the first client": (
         "_of_client", "simulation.own(client)", "simulation.own(0)", check_personal),
     "statistics that nobody has sent": (
-        "_shared_model", "model if travelled else with_statistics(model, extract, images)", "model", check_statistics),
+        "shared_model", "model if travelled else with_statistics(model, extract, images)", "model", check_statistics),
     "statistics estimated though they were sent": (
-        "_shared_model", "model if travelled else with_statistics", "with_statistics", check_statistics),
+        "shared_model", "model if travelled else with_statistics", "with_statistics", check_statistics),
     "statistics of other images": (
-        "_shared_model", "with_statistics(model, extract, images)", "with_statistics(model, extract, images[:64])",
+        "shared_model", "with_statistics(model, extract, images)", "with_statistics(model, extract, images[:64])",
         check_statistics),
 }  # fmt: skip
 

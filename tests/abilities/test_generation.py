@@ -103,7 +103,7 @@ def test_a_longer_runs_snapshot_is_a_shorter_runs_end(tmp_path):
 
 def test_features_are_those_of_the_shared_and_of_each_clients_own_encoder(trained):
     arrays, dealt = discriminated(trained()), trained().dealt
-    assert arrays["pool/test/style"].shape == (20, 2, 4)
+    assert arrays["codes/test/style"].shape == (20, 2, 4)
     assert arrays["plain/test/content"].shape == (20, 4)
     assert not np.allclose(arrays["plain/test/style"][:, 0], arrays["plain/test/style"][:, 1])
     member = trained().simulation.shared_model()

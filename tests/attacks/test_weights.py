@@ -61,7 +61,7 @@ def test_whatever_it_is_read_as(name, settings):
     assert _rehearsed(run, LABELS[:2]) < CLOSE
 
 
-def test_earlier_steps_are_no_part_of_a_gradient():
+def test_a_gradient_through_earlier_steps_is_caught():
     run = Overheard(Weights, "fedrep", objective(), images(1), LABELS[:1])
     with (
         mutated("attacks.weights", "Rehearsal", ".view_as(tensors[name])", "") as mutant,

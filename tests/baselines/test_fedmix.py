@@ -1,7 +1,5 @@
 """NaiveMix and FedMix: what is exchanged, the loss by hand, FedMix against mixup itself."""
 
-from functools import partial
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,11 +8,10 @@ from torch import nn
 from baselines.fedavg import FedAvg
 from baselines.fedmix import FedMix
 from baselines.naivemix import NaiveMix
-from federation import ClientData, Simulation
+from federation import ClientData
 from federation.channel import Message
-from objectives import OBJECTIVES
 from objectives.objective import Model
-from tests.digits import data, same, simulate, training
+from tests.digits import announcements, data, objective, same, simulate
 from tests.mutation import mutated
 
 
@@ -32,7 +29,7 @@ class _Smooth(nn.Module):
 
 
 def _objective():
-    return OBJECTIVES["classification"](encoder=lambda **_: _Smooth(), classes=10, channels=3, image_size=8)
+    return objective("classification", lambda **_: _Smooth())
 
 
 def _made(kind, **settings):
@@ -151,39 +148,20 @@ def test_a_client_that_lacks_the_last_classes_tells_that_it_has_none_of_them(kin
 @pytest.mark.parametrize("kind", [NaiveMix, FedMix])
 def test_means_cross_the_channel_once_and_reach_everybody(kind):
     heard: list[Message] = []
-    everyone = data()
-    simulation = Simulation(_made(kind), everyone, training(rounds=2), 7, listeners=[heard.append])
-    simulation.run()
-    told = [message for message in heard if any(name.startswith("announced.") for name in message.tensors)]
-    assert [(m.round, m.direction) for m in told] == [(0, "up"), (0, "down")]
+    everyone, simulation = data(), simulate(_made(kind), listeners=[heard.append])
+    up, down = announcements(heard)
     for k, indices in enumerate(everyone.clients):
         image = everyone.images[indices].float().div(255).mean(dim=0)
         label = torch.bincount(everyone.labels[indices], minlength=10) / len(indices)
-        torch.testing.assert_close(told[0].tensors["announced.image"][k], image)
-        torch.testing.assert_close(told[0].tensors["announced.label"][k], label)
-    size = told[0].tensors["announced.image"][0].nbytes + told[0].tensors["announced.label"][0].nbytes
-    up = sum(n for (round, _, way, _), n in simulation.channel.traffic.items() if (round, way) == (0, "up"))
-    down = sum(n for (round, _, way, _), n in simulation.channel.traffic.items() if (round, way) == (0, "down"))
-    assert (up, down) == (3 * size, 9 * size)
+        torch.testing.assert_close(up.tensors["announced.image"][k], image)
+        torch.testing.assert_close(up.tensors["announced.label"][k], label)
+    size = up.tensors["announced.image"][0].nbytes + up.tensors["announced.label"][0].nbytes
+    sent = dict.fromkeys(("up", "down"), 0)
+    for (round, _, way, _), n in simulation.channel.traffic.items():
+        sent[way] += n if round == 0 else 0
+    assert sent == {"up": 3 * size, "down": 9 * size}
     for member in simulation.population.members:
-        assert torch.equal(member.announced["image"], told[1].tensors["announced.image"])
-
-
-def test_a_run_that_goes_on_hears_nothing_twice():
-    make = partial(Simulation, _made(NaiveMix), data(), training(rounds=2), 7)
-    whole, first, second = make(), make(), make()
-
-    def stop(simulation: Simulation) -> None:
-        if simulation.round == 1:
-            raise InterruptedError
-
-    whole.run()
-    with pytest.raises(InterruptedError):
-        first.run(stop)
-    second.load(first.state())
-    second.run()
-    assert second.channel.traffic == whole.channel.traffic
-    assert same(second.server.tensors, whole.server.tensors)
+        assert torch.equal(member.announced["image"], down.tensors["announced.image"])
 
 
 @pytest.mark.parametrize("lam", [-0.1, 1.1])
@@ -196,6 +174,5 @@ def test_the_weight_is_a_share(kind, lam):
 def test_means_are_of_images_as_their_client_sees_them():
     everyone = data()
     dark = ClientData(everyone.images, everyone.labels, everyone.clients, views=(lambda x, g: 0 * x,) * 3)
-    simulation = Simulation(_made(NaiveMix), dark, training(rounds=1), 7)
-    simulation.run()
+    simulation = simulate(_made(NaiveMix), dark, rounds=1)
     assert not simulation.population.members[0].announced["image"].any()

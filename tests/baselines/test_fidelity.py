@@ -95,37 +95,27 @@ def check_fedprox_as_fedstyle_reads_it(kind: type = FedProx) -> None:
     Comparison(simulate(kind(objective=Quadratic(), mu=0.8, reading="fedstyle"))).server(server)
 
 
-def check_ditto(kind: type = Ditto) -> None:
+def check_ditto(kind: type = Ditto, reading: str = "canonical") -> None:
     """w as in FedAvg; v goes on from where it was, pulled to the w that was received."""
     server, _ = fedavg_by_hand()
     personal: list[Tensors] = [{} for _ in SIZES]
     for name in SHAPES:
         w, vs = START[name], [START[name]] * 3
         for _ in range(ROUNDS):
-            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, w) for v, c in zip(vs, C, strict=True)]
-            w = average([descend(w, c[name], CURVATURE[name], STEPS) for c in C])
+            trained = [descend(w, c[name], CURVATURE[name], STEPS) for c in C]
+            to = trained if reading == "fedstyle" else [w] * 3
+            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, t) for v, c, t in zip(vs, C, to, strict=True)]
+            w = average(trained)
         for client, v in zip(personal, vs, strict=True):
             client[f"v.{name}"] = v
-    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7)))
+    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7, reading=reading)))
     found.server(prefixed("w", server))
     found.clients(personal)
 
 
 def check_ditto_as_fedstyle_reads_it(kind: type = Ditto) -> None:
     """v is pulled to the w that its client has just trained, which is a constant while v moves."""
-    server, _ = fedavg_by_hand()
-    personal: list[Tensors] = [{} for _ in SIZES]
-    for name in SHAPES:
-        w, vs = START[name], [START[name]] * 3
-        for _ in range(ROUNDS):
-            trained = [descend(w, c[name], CURVATURE[name], STEPS) for c in C]
-            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, t) for v, c, t in zip(vs, C, trained, strict=True)]
-            w = average(trained)
-        for client, v in zip(personal, vs, strict=True):
-            client[f"v.{name}"] = v
-    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7, reading="fedstyle")))
-    found.server(prefixed("w", server))
-    found.clients(personal)
+    check_ditto(kind, reading="fedstyle")
 
 
 def check_fedper(kind: type = FedPer) -> None:
@@ -151,10 +141,8 @@ def check_fedrep_as_fedstyle_reads_it(kind: type = FedRep) -> None:
     assert simulation.done == ROUNDS * 3 * 2 * STEPS  # twice the budget of FedAvg
 
 
-def check_apfl(kind: type = APFL) -> None:
-    """w as in FedAvg; v <- v - lr * alpha * h * (alpha v + (1 - alpha) w - c), with the w from before the batch."""
-    alpha = 0.3
-    server, _ = fedavg_by_hand()
+def apfl_by_hand(of_v: float) -> list[Tensors]:
+    """v <- v - lr * a * h * (a v + (1 - a) w - c) with a = `of_v`, and w as in FedAvg, from before the batch."""
     personal: list[Tensors] = [{} for _ in SIZES]
     for name in SHAPES:
         h, w_global = CURVATURE[name], START[name]
@@ -164,38 +152,28 @@ def check_apfl(kind: type = APFL) -> None:
             for k, c in enumerate(C):
                 w, v = w_global, vs[k]
                 for _ in range(STEPS):
-                    slope = h * (alpha * v + (1 - alpha) * w - c[name])
-                    w, v = w - LR * h * (w - c[name]), v - LR * alpha * slope
+                    slope = h * (of_v * v + (1 - of_v) * w - c[name])
+                    w, v = w - LR * h * (w - c[name]), v - LR * of_v * slope
                 ws.append(w)
                 vs[k] = v
             w_global = average(ws)
         for client, v in zip(personal, vs, strict=True):
             client[f"v.{name}"] = v
-    found = Comparison(simulate(kind(objective=Quadratic(), alpha=alpha)))
+    return personal
+
+
+def check_apfl(kind: type = APFL) -> None:
+    """Weights are mixed, alpha on v's side."""
+    server, _ = fedavg_by_hand()
+    found = Comparison(simulate(kind(objective=Quadratic(), alpha=0.3)))
     found.server(prefixed("w", server))
-    found.clients(personal)
+    found.clients(apfl_by_hand(of_v=0.3))
 
 
 def check_apfl_as_fedstyle_reads_it(kind: type = APFL) -> None:
-    """Outputs are mixed, alpha on the shared side: v <- v - lr * (1 - alpha) * h * (alpha w + (1 - alpha) v - c)."""
-    alpha = 0.3
-    personal: list[Tensors] = [{} for _ in SIZES]
-    for name in SHAPES:
-        h, w_global = CURVATURE[name], START[name]
-        vs = [START[name]] * 3
-        for _ in range(ROUNDS):
-            ws = []
-            for k, c in enumerate(C):
-                w, v = w_global, vs[k]
-                for _ in range(STEPS):
-                    slope = h * (alpha * w + (1 - alpha) * v - c[name])
-                    w, v = w - LR * h * (w - c[name]), v - LR * (1 - alpha) * slope
-                ws.append(w)
-                vs[k] = v
-            w_global = average(ws)
-        for client, v in zip(personal, vs, strict=True):
-            client[f"v.{name}"] = v
-    Comparison(simulate(kind(objective=Quadratic(), alpha=alpha, reading="fedstyle"))).clients(personal)
+    """Outputs are mixed, alpha on w's side."""
+    found = Comparison(simulate(kind(objective=Quadratic(), alpha=0.3, reading="fedstyle")))
+    found.clients(apfl_by_hand(of_v=1 - 0.3))
 
 
 def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():

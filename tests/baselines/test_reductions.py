@@ -12,9 +12,9 @@ from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
 from baselines.local import Local
-from federation import ClientData, Update, everything
+from federation import Update, everything
 from methods.fedstyle import FedStyle
-from tests.digits import data, objective, same, simulate
+from tests.digits import few, objective, same, simulate
 
 SIMCLR = objective("simclr")
 
@@ -77,7 +77,7 @@ def test_apfl_with_alpha_1_trains_its_local_model_like_ditto_with_mu_0():
 @pytest.mark.parametrize("kind", [FedPer, FedRep])
 def test_one_client_alone_loses_nothing_by_keeping_its_head(kind):
     """What is sent by a single client comes back unchanged, so what is shared makes no difference."""
-    only = ClientData(data().images, data().labels, data().clients[:1])
+    only = few(clients=1)
     algorithm = kind(objective=SIMCLR)
     expected = {FedPer: FedAvg(objective=SIMCLR), FedRep: _AllShared(objective=SIMCLR)}[kind]
     assert same(simulate(algorithm, dealt=only).population.storage, simulate(expected, dealt=only).population.storage)
@@ -107,7 +107,7 @@ def test_fedper_without_a_head_is_fedavg():
 
 
 def test_one_client_is_centralised_training():
-    only = ClientData(data().images, data().labels, data().clients[:1])
+    only = few(clients=1)
     federated = simulate(FedAvg(objective=SIMCLR), dealt=only).population.storage
     assert same(federated, simulate(Centralized(objective=SIMCLR), dealt=only).population.storage)
 

@@ -1,5 +1,7 @@
 """SCAFFOLD against an answer by hand, its exact reductions, and bugs on purpose."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -82,9 +84,7 @@ def test_the_first_round_is_fedavgs():
 
 def test_one_client_is_sgd():
     """c is c_1, so nothing is corrected, whatever the number of steps."""
-    alone = data().clients[:1]
-    dealt = data()
-    dealt = type(dealt)(dealt.images, dealt.labels, alone)
+    dealt = dataclasses.replace(data(), clients=data().clients[:1])
     ours, theirs = (
         simulate(k(objective=Quadratic()), rounds=3, weighting="uniform", dealt=dealt) for k in (Scaffold, FedAvg)
     )

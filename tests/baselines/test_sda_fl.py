@@ -2,7 +2,6 @@
 
 import copy
 from collections import Counter
-from functools import partial
 
 import pytest
 import torch
@@ -11,20 +10,14 @@ import torch.nn.functional as F
 from baselines.sda_fl import SDAFL
 from common.spec import OptimiserSettings
 from diptych.study import load_study
-from federation import Simulation
 from federation.channel import Message
-from networks import Conv3
-from objectives import OBJECTIVES
-from tests.digits import data, training
+from tests.digits import announcements, data, objective, prepared, simulate, watch_batches
 from tests.mutation import mutated
-
-IMAGES = {"channels": 3, "image_size": 8}
 
 
 def _made(kind=SDAFL, **settings):
-    objective = OBJECTIVES["classification"](encoder=partial(Conv3, **IMAGES, width=4), classes=10, **IMAGES)
     small = {"latent": 6, "width": 8, "gan_epochs": 1.0, "synthetic": 12}
-    return kind(objective=objective, **{**small, **settings})
+    return kind(objective=objective("classification"), **{**small, **settings})
 
 
 def _case(kind=SDAFL, **settings):
@@ -109,16 +102,9 @@ def test_the_gan_is_trained_with_an_optimiser_of_its_own():
     """Whatever the classifier's optimiser is: the prologue's losses, stepped with torch's Adam."""
     adam = {"lr": 1e-3, "betas": (0.5, 0.999)}
     algorithm = _made(gan_optimiser=OptimiserSettings(name="adam", **adam), gan_epochs=0.2)
-    simulation = Simulation(algorithm, data(), training(rounds=1, optimiser=OptimiserSettings(lr=0.3, momentum=0.5)), 7)
+    simulation = prepared(algorithm, rounds=1, optimiser=OptimiserSettings(lr=0.3, momentum=0.5))
     model, batches = copy.deepcopy(simulation.population.members[0]), []
-    drawn = simulation.local.batches_of
-
-    def remembered(phase, client, *others):
-        for batch in drawn(phase, client, *others):
-            batches.extend([batch] if client == 0 else [])
-            yield batch
-
-    simulation.local.batches_of = remembered
+    watch_batches(simulation, lambda client, batch: batches.extend([batch] if client == 0 else []))
     simulation.local.train(0, [0], algorithm.prologue(), "prologue")
     assert algorithm.prologue()[0].epochs == 0.2, "passes of its own, too"
     assert len(batches) > 1
@@ -158,18 +144,15 @@ def test_the_gan_is_stepped_as_ps_fedgans_is(scale):
 
 def test_images_are_told_once_as_bytes_with_labels_that_the_client_has():
     heard: list[Message] = []
-    everyone = data()
-    simulation = Simulation(_made(), everyone, training(rounds=2), 7, listeners=[heard.append])
-    simulation.run()
-    told = [m for m in heard if any(name.startswith("announced.") for name in m.tensors)]
-    assert [m.direction for m in told] == ["up", "down"]
-    assert told[0].tensors["announced.images"].dtype == torch.uint8
-    assert told[0].tensors["announced.images"].shape == (3, 12, 3, 8, 8)
+    everyone, simulation = data(), simulate(_made(), listeners=[heard.append])
+    told, _ = announcements(heard)
+    assert told.tensors["announced.images"].dtype == torch.uint8
+    assert told.tensors["announced.images"].shape == (3, 12, 3, 8, 8)
     for k, indices in enumerate(everyone.clients):
-        assert set(told[0].tensors["announced.labels"][k].tolist()) <= set(everyone.labels[indices].tolist())
+        assert set(told.tensors["announced.labels"][k].tolist()) <= set(everyone.labels[indices].tolist())
     shared = {name.split(".")[0] for m in heard for name in m.tensors if not name.startswith("announced.")}
     assert shared == {"w"}, "the GAN stays"
     pretraining = [row for row in simulation.history if row["stage"] == "prologue"]
     assert {row["update"] for row in pretraining} == {0, 1}
-    images = told[0].tensors["announced.images"].float()
+    images = told.tensors["announced.images"].float()
     assert (images[0] != images[1]).any()

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from abilities import Trained, arrays
 from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
@@ -17,15 +18,14 @@ from common.errors import InputError
 from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
-from diptych.training import client_data, train
+from diptych.training import client_data
 from federation import Algorithm, Simulation, nothing
 from federation.channel import Message
-from federation.checkpoint import resume, save
 from federation.hooks import Announcing, Exchanging, FineTuning, pooled
 from federation.names import selected
 from objectives import OBJECTIVES
 from partitions import Partition
-from tests.digits import STYLES, dealt, same, trained
+from tests.digits import STYLES, check_draws, dealt, left_by, same, spec, trained, with_a_stop
 
 ALGORITHMS = sorted(algorithm_modules())
 NETWORKS = {
@@ -69,9 +69,10 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
         "vae": {"latent": 8, "width": 8},
         "stargan": {"domains": len(STYLES), "width": 4, "blocks": 1, "discriminator_steps": 1},
     }
-    return Spec(
+    return spec(
+        {"name": name, **SETTINGS.get(name, {})},
+        {"name": objective, **settings.get(objective, {})},
         run=f"conformance/{name}",
-        scale="tiny",
         seed=5,
         data={
             "dataset": "digit",
@@ -80,8 +81,6 @@ def _spec(name: str, objective: str = "simclr", **training) -> Spec:
             **(EVERYBODYS | DATA.get(name, {})),
         },
         network=NETWORKS.get(name) or NETWORKS.get(objective, {"name": "conv3", "width": 4}),
-        objective={"name": objective, **settings.get(objective, {})},
-        algorithm={"name": name, **SETTINGS.get(name, {})},
         training={
             "rounds": 2,
             "local_epochs": 0.5,
@@ -147,16 +146,7 @@ def test_it_trains(name, objective):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
-    made, x, y = _built(name, _fitting(name)), torch.rand(8, 3, 8, 8), torch.arange(8)
-
-    def drawn(seed: int) -> list[torch.Tensor]:
-        torch.seed()
-        batch = made.draw(x, y, torch.Generator().manual_seed(seed))
-        return [t for value in batch.values() for t in (value if isinstance(value, tuple) else (value,))]
-
-    first, again = drawn(1), drawn(1)
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert all(len(t) == 8 for t in first), "the first axis of whatever is in a batch is the sample"
+    check_draws(_built(name, _fitting(name)))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -168,22 +158,7 @@ def test_threads_give_the_weights_of_the_loop(name):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_stopping_and_going_on_changes_nothing(name, tmp_path):
-    stopped = _simulation(name, optimiser_state="persistent")
-
-    class _Stopped(Exception):
-        pass
-
-    def stop(simulation: Simulation) -> None:
-        if simulation.round == 1:
-            save(tmp_path / "checkpoint.pt", simulation, "key")
-            raise _Stopped
-
-    with pytest.raises(_Stopped):
-        stopped.run(stop)
-    resumed, whole = (_simulation(name, optimiser_state="persistent") for _ in range(2))
-    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
-    resumed.run()
-    whole.run()
+    whole, resumed = with_a_stop(lambda: _simulation(name, optimiser_state="persistent"), tmp_path)
     assert same(resumed.population.storage, whole.population.storage)
     assert resumed.history == whole.history
     assert resumed.notes == whole.notes
@@ -277,15 +252,44 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     assert len(clients) == (0 if pooled(simulation.algorithm) else len(simulation.population.members))
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_all_are_asked_alike_fits_together_and_changes_nothing(name, objective, tmp_path):
+    simulation, split = _trained(name, objective), _dealt(name)
+    wanted = {"abilities": ["codes", "answers", "generation", "translation"], "samples": {"images": 20, "probed": 60}}
+    before = {key: rows.clone() for key, rows in simulation.population.storage.items()}
+    of_spec = _spec(name, objective).model_copy(update={"run": "tests/it/is/asked/5"})
+    asked = Trained(simulation, split, Spec(**of_spec.model_dump() | wanted))
+    kept, samples = arrays(asked, at_the_end=True)
+    assert same(simulation.population.storage, before)
+    again = arrays(Trained(simulation, split, asked.spec), at_the_end=True)
+    for found, twice in zip((kept, samples), again, strict=True):
+        assert all(np.array_equal(array, twice[key]) for key, array in found.items())
+        for key, array in found.items():
+            if array.dtype.kind == "f":
+                assert np.isfinite(array).all(), key
+    out = RunFolder(tmp_path)
+    out.write_spec(asked.spec)
+    out.write_provenance({"status": "ok"})
+    out.write_features(kept)
+    out.write_arrays("samples.npz", samples)
+    assert (out.features.keys(), out.samples.keys()) == (kept.keys(), samples.keys())  # read back, and so checked
+    if "answers/client" in kept:
+        assert np.bincount(kept["answers/client"]).tolist() == [len(tests) for tests in split.tests]
+    for k, mine in enumerate(split.clients if "asked/0/labels" in samples else ()):
+        assert set(samples[f"asked/{k}/labels"]) <= {-1, *split.labels[mine].tolist()}
+    sources = {key.split("/")[1] for key in samples if key.startswith("translated/")}
+    assert not sources or sources == set(STYLES)
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path):
-    spec, folder = _spec(name, _fitting(name)), tmp_path / "conformance"
+    asked, folder = _spec(name, _fitting(name)), tmp_path / "conformance"
     if name in STARTS:
-        spec = spec.model_copy(update={"start": "conformance/start"})
+        asked = asked.model_copy(update={"start": "conformance/start"})
         (folder / "start").mkdir(parents=True)
         save_file({f"clients/{key}": t for key, t in STARTS[name].items()}, folder / "start" / "model.safetensors")
-    assert train(spec, folder / name, "") == "ok"
-    left = {path.name for path in (folder / name).iterdir()}
+    left = {path.name for path in left_by(asked, folder / name).path.iterdir()}
     made, noted = {"samples.npz"} & left, {"notes.csv"} & left
     assert left - made - noted == set(FILES)
     assert bool(made) == (_fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan", "fedinb"))
@@ -308,10 +312,9 @@ def test_what_its_clients_send_is_attacked_or_they_send_nothing(name, tmp_path):
     folder = tmp_path / "conformance" / name
     if name in ("local", "centralized", "server-only"):
         with pytest.raises(InputError, match=f"inversion: clients of algorithm '{name}' send nothing"):
-            train(Spec(**settings), folder, "")
+            left_by(Spec(**settings), folder)
         return
-    assert train(Spec(**settings), folder, "") == "ok"
-    left = RunFolder(folder).samples
+    left = left_by(Spec(**settings), folder).samples
     users = range(spec.data.clients)
     assert all(left[f"inverted/{k}/found"].shape == left[f"inverted/{k}/true"].shape for k in users)
     asked = {key for key in left if key.startswith("membership/")}

@@ -11,10 +11,6 @@ import torch
 
 from common.records import IDENTITY, OURS
 from common.run_folder import RunFolder
-from common.spec import Spec
-from diptych.configuration import JudgeSettings
-from diptych.judging import train_judge
-from diptych.training import train
 from evaluation.extracts import EXTRACTS
 from evaluation.registry import EVALUATIONS
 from federation.names import selected
@@ -22,7 +18,7 @@ from networks import ENCODERS
 from objectives import OBJECTIVES
 from partitions import PARTITIONS, SOURCES, load
 from partitions.sources import EMBEDDED
-from tests.digits import STYLES, data, objective
+from tests.digits import STYLES, check_draws, data, left_by, objective, spec
 
 # ---- objectives
 
@@ -46,16 +42,7 @@ def test_an_objective_has_finite_losses_that_reach_every_parameter(name):
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
-    made, x, y = objective(name), torch.rand(8, 3, 8, 8), torch.arange(8)
-
-    def drawn(seed: int) -> list[torch.Tensor]:
-        torch.seed()
-        batch = made.draw(x, y, torch.Generator().manual_seed(seed))
-        return [t for value in batch.values() for t in (value if isinstance(value, tuple) else (value,))]
-
-    first, again = drawn(1), drawn(1)
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert all(len(t) == 8 for t in first), "the first axis of whatever is in a batch is the sample"
+    check_draws(objective(name))
 
 
 GAMES = ("gan", "stargan")
@@ -136,28 +123,16 @@ def test_a_partition_deals_to_every_client_and_depends_on_its_generator_alone(na
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of FedStyle, which leaves everything that there is to measure."""
-    spec = Spec(
-        run="fedstyle/tiny/fedstyle/default/3",
-        scale="tiny",
-        seed=3,
-        data={"dataset": "digit", "styles": STYLES, "image_size": 8},
-        network={"name": "conv3", "width": 4},
-        objective={"name": "simclr", "hidden": 16, "out": 8},
-        algorithm={"name": "fedstyle", "style_epochs": 1, "hidden": 8},
-        training={"rounds": 1, "batch_size": 16},
-    )
-    folder = tmp_path_factory.mktemp("run")
-    train(spec, folder, "")
-    return RunFolder(folder)
+    asked = spec({"name": "fedstyle", "style_epochs": 1, "hidden": 8}, {"name": "simclr", "hidden": 16, "out": 8})
+    return left_by(asked, tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")
 def generative(tmp_path_factory):
     """A run of PaDPaF with labels, a snapshot and a judge: all that there is to measure on generated images."""
-    spec = Spec(
-        run="padpaf/tiny/padpaf/conditional/3",
-        scale="tiny",
-        seed=3,
+    asked = spec(
+        {"name": "padpaf", "restyle_steps": 3},
+        {"name": "gan", "latent": 8, "width": 4, "conditional": True},
         data={
             "dataset": "mnist",
             "styles": dict.fromkeys(("plain", "color-inversion", "rotation"), "digits-plain[::4]"),
@@ -167,73 +142,47 @@ def generative(tmp_path_factory):
             "image_size": 8,
         },
         network={"name": "sn-resnet", "width": 4},
-        objective={"name": "gan", "latent": 8, "width": 4, "conditional": True},
-        algorithm={"name": "padpaf", "restyle_steps": 3},
         training={"rounds": 1, "batch_size": 16, "buffers": "local"},
         snapshots=[0],
         samples={"images": 40, "probed": 60},
     )
-    folder = tmp_path_factory.mktemp("generative")
-    train(spec, folder, "")
-    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")
-    return RunFolder(folder, folder / "judge.safetensors")
+    return left_by(asked, tmp_path_factory.mktemp("generative"), judged=True)
 
 
 @pytest.fixture(scope="module")
 def dual(tmp_path_factory):
     """A run of FedDVA that classifies: two codes, decoded images, scores and a judge."""
-    spec = Spec(
-        run="feddva/tiny/feddva/default/3",
-        scale="tiny",
-        seed=3,
+    asked = spec(
+        {"name": "feddva", "xi": 8.0},
         data={"dataset": "mnist", "styles": STYLES, "marks": {"svhn": "ellipse"}, "image_size": 8},
         network={"name": "dual-encoder", "width": 4, "latent": 3},
-        objective={"name": "classification"},
-        algorithm={"name": "feddva", "xi": 8.0},
         training={"rounds": 2, "batch_size": 16, "buffers": "local"},
         score_every=1,
         samples={"images": 60, "probed": 90},
     )
-    folder = tmp_path_factory.mktemp("dual")
-    train(spec, folder, "")
-    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")
-    return RunFolder(folder, folder / "judge.safetensors")
+    return left_by(asked, tmp_path_factory.mktemp("dual"), judged=True)
 
 
 @pytest.fixture(scope="module")
 def eavesdropped(tmp_path_factory):
     """A run of PS-FedGAN with attackers and a judge."""
-    spec = Spec(
-        run="psfedgan/tiny/ps-fedgan/default/3",
-        scale="tiny",
-        seed=3,
+    small = {"latent": 4, "width": 4, "synthetic": 8}
+    asked = spec(
+        {"name": "ps-fedgan", **small, "attackers": [{"name": "a1", "r": "0.9"}]},
         data={"dataset": "mnist", "styles": {"all": "digits-plain[::4]"}, "image_size": 8, "clients_per_style": 2},
         network={"name": "vgg4", "width": 4},
-        objective={"name": "classification"},
-        algorithm={
-            "name": "ps-fedgan",
-            "latent": 4,
-            "width": 4,
-            "synthetic": 8,
-            "attackers": [{"name": "a1", "r": "0.9"}],
-        },
         training={"rounds": 2, "batch_size": 16},
         score_every=1,
         samples={"images": 20},
     )
-    folder = tmp_path_factory.mktemp("eavesdropped")
-    train(spec, folder, "")
-    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")
-    return RunFolder(folder, folder / "judge.safetensors")
+    return left_by(asked, tmp_path_factory.mktemp("eavesdropped"), judged=True)
 
 
 @pytest.fixture(scope="module")
 def overheard(tmp_path_factory):
     """A run of FedAvg whose first update is inverted, and that is scored on a style that nobody has."""
-    spec = Spec(
-        run="psfedgan/tiny/fedavg/overheard/3",
-        scale="tiny",
-        seed=3,
+    asked = spec(
+        "fedavg",
         data={
             "dataset": "mnist",
             "styles": {"all": "digits-plain[::4]", "turned": "digits-plain[::4]"},
@@ -243,25 +192,20 @@ def overheard(tmp_path_factory):
             "at_most": 2,
         },
         network={"name": "smooth-lenet"},
-        objective={"name": "classification"},
-        algorithm={"name": "fedavg"},
         training={"rounds": 1, "batch_size": 2, "optimiser": {"lr": 0.1}},
         features=False,
         score_every=1,
         inversion={"iterations": 3},
     )
-    folder = tmp_path_factory.mktemp("overheard")
-    train(spec, folder, "")
-    return RunFolder(folder)
+    return left_by(asked, tmp_path_factory.mktemp("overheard"))
 
 
 @pytest.fixture(scope="module")
 def translating(tmp_path_factory):
     """A run of FedINB, with what its translators did before the first layer, and a judge."""
-    spec = Spec(
-        run="fedinb/tiny/fedinb/default/3",
-        scale="tiny",
-        seed=3,
+    asked = spec(
+        {"name": "fedinb", "layers": 1, "directions": 2, "iterations": 3, "autoencoder_epochs": 1},
+        "autoencoder",
         data={
             "dataset": "rotated-digits",
             "styles": dict.fromkeys(("0", "30"), "digits-plain"),
@@ -271,32 +215,33 @@ def translating(tmp_path_factory):
             "channels": 1,
         },
         network={"name": "inb-mnist"},
-        objective={"name": "autoencoder"},
-        algorithm={"name": "fedinb", "layers": 1, "directions": 2, "iterations": 3, "autoencoder_epochs": 1},
-        training={"rounds": 1, "batch_size": 16},
         snapshots=[0],
         samples={"images": 100},
     )
-    folder = tmp_path_factory.mktemp("translating")
-    train(spec, folder, "")
-    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")
-    return RunFolder(folder, folder / "judge.safetensors")
+    return left_by(asked, tmp_path_factory.mktemp("translating"), judged=True)
 
 
 RUNS = ["run", "generative", "dual", "eavesdropped", "overheard", "translating"]
 
 
-def _settings(name: str) -> dict[str, Any]:
+def _settings(name: str, run: RunFolder) -> dict[str, Any]:
     if name in ("fid", "translation"):
         return {"extractors": ["domain-classifier"]}
-    return {"epochs": 3} if name.endswith("probe") or name == "disentanglement" else {}
+    content, style = ("z", "c") if "codes/test/z" in run.features else ("content", "style")
+    images = {"images": {"shared-encoder": "codes", "own-encoder": "own/codes"}, "epochs": 3}
+    return {
+        "linear-probe": {"epochs": 3},
+        "identity-probe": {"epochs": 3},
+        "probe": images | {"targets": ["label", "client"], "codes": {content: ["untrained"], style: []}},
+        "disentanglement": images | {"codes": {"content": content, "style": style}},
+    }.get(name, {})
 
 
 def test_every_evaluation_measures_something(request):
     for name in EVALUATIONS:
         if name != "identity-probe":  # of CelebA alone; tests/evaluation/test_codes.py
             runs = _fit_for(name, *map(request.getfixturevalue, RUNS))
-            assert any(list(EVALUATIONS[name](r, **_settings(name))) for r in runs), name
+            assert any(list(EVALUATIONS[name](r, **_settings(name, r))) for r in runs), name
 
 
 def _fit_for(name: str, *runs: RunFolder) -> list[RunFolder]:
@@ -310,20 +255,20 @@ def test_an_evaluation_gives_records(name, which, request):
     run = request.getfixturevalue(which)
     if name == "linear-probe" and which != "run":
         pytest.skip("this run leaves features of another kind")
-    records = list(EVALUATIONS[name](run, **_settings(name)))
+    records = list(EVALUATIONS[name](run, **_settings(name, run)))
     for record in records:
         assert {"kind", "style", "metric", "unit", "aggregate", "value"} <= record.keys() <= {*IDENTITY, *OURS}
         assert math.isfinite(record["value"])
         if record["unit"] == "fraction":
             assert 0 <= record["value"] <= 1
-    assert records == list(EVALUATIONS[name](run, **_settings(name))), "measured twice, it gives other numbers"
+    assert records == list(EVALUATIONS[name](run, **_settings(name, run))), "measured twice, it gives other numbers"
     keys = [tuple(record.get(c, "") for c in (*IDENTITY, "control")) for record in records]
     assert len(set(keys)) == len(keys), "two records name the same cell"
 
 
 def test_there_is_a_control_beside_every_metric_of_the_papers_features(run):
-    for name in ("linear-probe", "style-clusters", "class-entropy"):
-        records = list(EVALUATIONS[name](run, **_settings(name)))
+    for name in ("linear-probe", "clusters", "class-entropy"):
+        records = list(EVALUATIONS[name](run, **_settings(name, run)))
         cases = {(r["metric"], r.get("protocol"), r["style"]) for r in records if not r.get("control")}
         assert cases == {(r["metric"], r.get("protocol"), r["style"]) for r in records if r.get("control")}
 
@@ -335,7 +280,7 @@ def test_an_evaluation_takes_the_least_that_a_program_outside_leaves(name, tmp_p
     folder = RunFolder(tmp_path)
     folder.write_features({k: v for k, v in run.features.items() if k.startswith(("labels/", "shared/"))})
     folder.write_provenance({"status": "ok"})
-    assert all(math.isfinite(record["value"]) for record in EVALUATIONS[name](folder, **_settings(name)))
+    assert all(math.isfinite(record["value"]) for record in EVALUATIONS[name](folder, **_settings(name, folder)))
 
 
 @pytest.mark.parametrize("name", EXTRACTS)

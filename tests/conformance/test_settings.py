@@ -15,15 +15,14 @@ from baselines.sda_fl import SDAFL
 from common.errors import InputError
 from common.spec import OptimiserSettings, ServerSettings
 from diptych.assembly import algorithm_class
-from federation import Simulation
 from federation.names import entries
 from methods.feddva import FedDVA
 from methods.padpaf import PaDPaF
 from methods.ps_fedgan import PSFedGAN
 from networks import DualEncoder
-from objectives import OBJECTIVES
 from tests.baselines.test_scaffold import check_scaffold
-from tests.digits import data, objective, same, simulate, training
+from tests.digits import data, objective, prepared, same, simulate
+from tests.wrong import refused
 
 ADAM, MOMENTUM, SGD = (
     OptimiserSettings(name="adam", lr=1e-3),
@@ -71,16 +70,15 @@ SOUND = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_would_break_a_method_is_refused_in_one_sentence(case):
     algorithm, settings, sentence = REFUSED[case]
-    with pytest.raises(InputError) as refusal:
-        Simulation(algorithm, data(), training(**settings), 7)
+    with refused(sentence) as refusal:
+        prepared(algorithm, **settings)
     assert str(refusal.value).startswith(sentence)
-    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("case", SOUND)
 def test_what_breaks_nothing_is_not_refused(case):
     algorithm, settings = SOUND[case]
-    Simulation(algorithm, data(), training(**settings), 7)
+    prepared(algorithm, **settings)
 
 
 # ---- that they do
@@ -120,7 +118,7 @@ def test_refused_controls_are_not_algorithm_1s(settings):
 
 def test_statistics_of_norms_that_a_private_style_steers_stay_even_where_buffers_travel():
     """So nothing has to be refused there: these norms are private as a whole."""
-    simulation = Simulation(PaDPaF(objective=GAN), data(), training(buffers="shared"), 7)
+    simulation = prepared(PaDPaF(objective=GAN), buffers="shared")
     steered = {e.name for e in entries(simulation.template) if ".by_style.norm.running" in e.name}
     assert steered
     assert not steered & set(simulation.server.tensors)
@@ -155,7 +153,7 @@ def test_refused_apfl_never_trains_what_it_calls_personal():
 def test_what_does_not_travel_is_not_referred_to():
     """Statistics of batch norms that stay with the clients: those in the reference would be of nobody's images."""
     made = FedAvg(objective=CLASSIFICATION)
-    local, shared = (Simulation(made, data(), training(buffers=buffers), 7) for buffers in ("local", "shared"))
+    local, shared = (prepared(made, buffers=buffers) for buffers in ("local", "shared"))
     assert "encoder.layers.1.running_mean" in dict(shared.received.named_buffers())
     assert not list(local.received.buffers())
 
@@ -172,11 +170,9 @@ def test_pseudo_labels_are_given_without_statistics_that_nobody_has_sent():
 
 
 def test_frozen_encoders_are_refused_where_they_are_what_is_trained():
-    images = {"channels": 3, "image_size": 8}
-    network = partial(DualEncoder, **images, width=4, latent=3)
-    made = OBJECTIVES["classification"](encoder=network, classes=10, **images, frozen=True)
+    made = objective("classification", partial(DualEncoder, width=4, latent=3), frozen=True)
     with pytest.raises(InputError, match=r"objective\.frozen: must be false for FedDVA"):
-        Simulation(FedDVA(objective=made), data(), training(), 7)
+        prepared(FedDVA(objective=made))
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedprox", "naivemix", "fedmix", "sda-fl", "scaffold", "ditto", "apfl"])

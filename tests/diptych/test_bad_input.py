@@ -1,7 +1,6 @@
 """Wrong input: exit status 2, one clear sentence on stderr that names key, value and what is allowed, nothing left."""
 
 import resource
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +12,6 @@ from safetensors.numpy import save_file
 
 import common.files
 import diptych.check
-import diptych.configuration
-import diptych.study
 import diptych.training
 from common.errors import InputError
 from common.records import COLUMNS
@@ -22,6 +19,7 @@ from common.run_folder import FILES
 from diptych.cli import main
 from diptych.study import load_study
 from diptych.workflow import Workflow
+from tests.checkout import read_again
 from tests.wrong import GOOD, complains, nothing_left, training
 
 # ---- options and files
@@ -217,19 +215,6 @@ def test_a_file_that_no_rule_makes(function, wildcards, words):
 # ---- configuration
 
 
-@pytest.fixture
-def config(tmp_path, monkeypatch) -> Path:
-    """A copy of `config` that a test may spoil."""
-    shutil.copytree(diptych.configuration.CONFIG, tmp_path / "config")
-    monkeypatch.setattr(diptych.configuration, "CONFIG", tmp_path / "config")
-    caches = (load_study, diptych.configuration.paper_yaml)
-    for cached in caches:
-        cached.cache_clear()
-    yield tmp_path / "config"
-    for cached in caches:
-        cached.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
     [
@@ -255,17 +240,16 @@ def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys
     file.write_text(file.read_text().replace("class-entropy: {}", "class-entropie: {}"))
     complains(capsys, ["check"], ["class-entropie", "did you mean 'class-entropy'", "budget"])
     file.write_text(file.read_text().replace("class-entropie: {}", "class-entropy: {samples: 3}"))
-    load_study.cache_clear()
-    diptych.configuration.paper_yaml.cache_clear()
+    read_again()
     complains(capsys, ["check"], ["class-entropy.samples", "unknown key"])
 
 
 def test_a_wrong_setting_of_an_evaluation(config, tmp_path, capsys):
     assert main(training(tmp_path, GOOD)) == 0
     file = config / "papers" / "fedstyle.yaml"
-    file.write_text(file.read_text().replace("style-clusters: {samples: 2000}", "style-clusters: {samples: none}"))
+    file.write_text(file.read_text().replace("clusters: {samples: 2000}", "clusters: {samples: none}"))
     arguments = ["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")]
-    complains(capsys, arguments, ["evaluation.style-clusters.samples", "integer", "'none'"])
+    complains(capsys, arguments, ["evaluation.clusters.samples", "integer", "'none'"])
     assert not (tmp_path / "records.csv").exists()
 
 

@@ -1,14 +1,16 @@
-"""What is counted without training: parameters by hand, and schedules as the engine draws them."""
+"""What needs no run: parameters by hand, schedules as the engine draws them, and what holds whatever the data."""
 
 import pandas as pd
 import pytest
 
 from common.sources import KNOWN
+from diptych import propositions
 from diptych.cli import main
 from diptych.counted import IDENTITIES, measure
 from diptych.study import load_study
 from reporting.claims import findings
 from reporting.records import read_records
+from tests.mutation import mutated
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +55,36 @@ def test_identities_are_counted_where_celebas_lists_are(tmp_path):
         ("psfedgan", "psfedgan-06", "for"),
         ("psfedgan", "psfedgan-07", "for"),
         ("psfedgan", "psfedgan-19", "contradicted"),  # 10 % of CIFAR-10 in Split-3, as the paper's appendix says
+        ("psfedgan", "psfedgan-15", "supported"),
+        ("fedinb", "fedinb-26", "supported"),
+        ("fedinb", "fedinb-27", "supported"),
     ],
 )
 def test_claims_on_what_is_counted_are_measured_at_every_scale(paper, claim, verdict, counted):
     config = load_study("paper").papers[paper]
     found = {f.claim: f for f in findings(paper, counted, config.claims, config.aliases)}[claim]
     assert found.verdict == verdict
+
+
+def test_propositions_are_told_for_what_they_are(counted):
+    """Of noise, in a table of their own; bins of n + 1 edges are not the samples."""
+    found = counted[counted["table"] == "propositions"]
+    assert set(found["paper"]) == {"fedinb", "psfedgan"}
+    assert set(found["dataset"]) == {"noise"}
+    of_bins = found.query("metric == 'theta_max_abs_diff'").set_index("setting")["value"]
+    assert of_bins["edges=n"] < 1e-5 < of_bins["edges=n+1"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "broken"),
+    [
+        ("gradient_max_abs_diff", ("objectives.slices", "gradient", "-2 /", "-1 /")),
+        ("theta_max_abs_diff", ("methods.fedinb", "Search", "slices.pseudo_samples(centre, ", "0.9 * centre + 0 * (")),
+        ("discriminator_max_abs_diff", ("methods.ps_fedgan", "PSFedGAN", "m.taken += 1", "m.taken += len(self.share)")),
+    ],
+)
+def test_propositions_of_wrong_code_do_not_hold(metric, broken):
+    """Half the gradient; histograms' barycenters drawn to zero; users that train otherwise if they are followed."""
+    with mutated(*broken):
+        stated = [one for one in propositions.PROPOSITIONS if one.metric == metric]
+        assert stated[0].difference() > 1e-5

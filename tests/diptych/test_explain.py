@@ -2,7 +2,6 @@
 
 import itertools
 import shlex
-import shutil
 
 import pandas as pd
 import pytest
@@ -15,16 +14,7 @@ from diptych.cli import main
 from diptych.configuration import merged
 from diptych.explain import explain, settings
 from diptych.study import load_study
-
-
-@pytest.fixture
-def config(tmp_path, monkeypatch):
-    """A copy of config/ that is read in its place."""
-    shutil.copytree(configuration.CONFIG, tmp_path / "config")
-    monkeypatch.setattr(configuration, "CONFIG", tmp_path / "config")
-    configuration.paper_yaml.cache_clear()
-    yield tmp_path
-    configuration.paper_yaml.cache_clear()
+from tests.checkout import read_again
 
 
 def _cells(scale: str, every: int = 1):
@@ -70,15 +60,15 @@ def test_settings_that_differ_from_the_papers_are_those_that_its_specification_h
     ],
 )
 def test_who_changes_the_line_that_is_named_changes_the_run(cell, key, old, new, config):
-    said = explain(load_study.__wrapped__("digits"), *cell)
+    said = explain(load_study("digits"), *cell)
     row = next(line.split() for line in said.splitlines() if line.split()[:1] == [key])
     file, _, number = row[2].rpartition(":")
-    lines = (config / file).read_text().splitlines(keepends=True)
+    lines = (config.parent / file).read_text().splitlines(keepends=True)
     assert old in lines[int(number) - 1]
     lines[int(number) - 1] = lines[int(number) - 1].replace(old, new)
-    (config / file).write_text("".join(lines))
-    configuration.paper_yaml.cache_clear()
-    changed = explain(load_study.__wrapped__("digits"), *cell)
+    (config.parent / file).write_text("".join(lines))
+    read_again()
+    changed = explain(load_study("digits"), *cell)
     row = next(line.split() for line in changed.splitlines() if line.split()[:1] == [key])
     assert row[1] == new
 

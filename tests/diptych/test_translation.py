@@ -1,5 +1,7 @@
 """Translation by runs that are finished: the same images as the simulation made, from what it has left."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -10,12 +12,13 @@ from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import SampleSettings, Spec
 from diptych.assembly import build_algorithm
-from diptych.training import client_data, train
+from diptych.training import client_data
 from diptych.translation import Translation
 from federation import Simulation
 from federation.hooks import pooled
 from partitions import partition
 from partitions.rotations import rotated
+from tests.digits import left_by, spec
 
 ANGLES = {"0": 0, "30": 30, "60": 60}
 STARGAN = {
@@ -36,10 +39,9 @@ FEDINB = {"name": "fedinb", "layers": 2, "directions": 3, "iterations": 4, "map_
 def _spec(which: str) -> Spec:
     own = RUNS[which]
     algorithm = own.get("algorithm", {})
-    return Spec(
-        run=f"fedinb/tiny/{which}/default/3",
-        scale="tiny",
-        seed=3,
+    return spec(
+        algorithm if "name" in algorithm else FEDINB | algorithm,
+        own.get("objective", "autoencoder"),
         data={
             "dataset": "rotated-digits",
             "styles": dict.fromkeys(ANGLES, "digits-plain"),
@@ -49,8 +51,6 @@ def _spec(which: str) -> Spec:
             "channels": 1,
         },
         network=own["network"],
-        objective=own.get("objective", {"name": "autoencoder"}),
-        algorithm=algorithm if "name" in algorithm else FEDINB | algorithm,
         training={"rounds": 2, "batch_size": 16, "optimiser": {"name": "adam", "lr": 1e-4}, **own.get("training", {})},
         snapshots=[0],
         samples=own.get("samples", {"images": 2000}),
@@ -60,15 +60,7 @@ def _spec(which: str) -> Spec:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Trains a run, once."""
-    trained = {}
-
-    def of(which: str):
-        if which not in trained:
-            trained[which] = tmp_path_factory.mktemp("run")
-            assert train(_spec(which), trained[which], "") == "ok"
-        return trained[which]
-
-    return of
+    return cache(lambda which: left_by(_spec(which), tmp_path_factory.mktemp("run")).path)
 
 
 def _images(part: str = "test") -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,10 +81,10 @@ def _by_models(simulation: Simulation):
 
 @pytest.mark.parametrize("which", RUNS)
 def test_what_was_saved_translates_as_the_simulation_does(which, folder):
-    spec, (x, y) = _spec(which), _images()
-    dealt = partition(spec.data, "", spec.seed)
-    algorithm = build_algorithm(spec, dealt.classes)
-    simulation = Simulation(algorithm, client_data(dealt, pooled(algorithm)), spec.training, spec.seed)
+    asked, (x, y) = _spec(which), _images()
+    dealt = partition(asked.data, "", asked.seed)
+    algorithm = build_algorithm(asked, dealt.classes)
+    simulation = Simulation(algorithm, client_data(dealt, pooled(algorithm)), asked.training, asked.seed)
     simulation.run()
     before, translate = _by_models(simulation), translate_of(algorithm)
     members = [simulation.synchronised(k).eval() for k in range(len(simulation.population.members))]
@@ -110,12 +102,12 @@ def test_what_was_saved_translates_as_the_simulation_does(which, folder):
 
 @pytest.mark.parametrize("which", RUNS)
 def test_the_run_leaves_translations_of_its_test_images(which, folder):
-    spec, run, saved = _spec(which), RunFolder(folder(which)), Translation(folder(which))
+    asked, run, saved = _spec(which), RunFolder(folder(which)), Translation(folder(which))
     kinds = {key.partition("/")[0] for key in run.samples}
     assert kinds == {"label", "real", "translated", "rotated", "other", "other-label"}
     assert {key.partition("/")[0] for key in run.after(0)} == {"label", "real", "translated"}
-    dealt = partition(spec.data, "", spec.seed)
-    count = min(spec.samples.images, len(dealt.test[0]))
+    dealt = partition(asked.data, "", asked.seed)
+    count = min(asked.samples.images, len(dealt.test[0]))
     for a, source in enumerate(ANGLES):
         real, labels = (run.samples[f"{kind}/{source}"] for kind in ("real", "label"))
         assert len(real) == len(labels) == count
@@ -150,12 +142,12 @@ def test_an_auto_encoder_alone_is_what_a_run_starts_with(folder):
 
 
 def test_without_rotations_there_is_no_control_by_rotation():
-    spec = _spec("pixels")
-    data = spec.data.model_copy(update={"rotations": {}})
-    spec = spec.model_copy(update={"data": data, "samples": SampleSettings(images=20)})
-    dealt = partition(spec.data, "", spec.seed)
-    start = Simulation(build_algorithm(spec, dealt.classes), client_data(dealt, ""), spec.training, spec.seed)
-    _, samples = arrays(Trained(start, dealt, spec), at_the_end=True)
+    asked = _spec("pixels")
+    data = asked.data.model_copy(update={"rotations": {}})
+    asked = asked.model_copy(update={"data": data, "samples": SampleSettings(images=20)})
+    dealt = partition(asked.data, "", asked.seed)
+    start = Simulation(build_algorithm(asked, dealt.classes), client_data(dealt, ""), asked.training, asked.seed)
+    _, samples = arrays(Trained(start, dealt, asked), at_the_end=True)
     assert "other/30" in samples
     assert not any(key.startswith("rotated/") for key in samples)
     apart = samples["translated/0/30"].astype(int) - samples["real/0"]
@@ -218,7 +210,7 @@ def test_folders_that_cannot_be_used(folder, tmp_path):
 
 
 def test_a_run_that_does_not_translate_is_refused(tmp_path):
-    spec = _spec("auto-encoder").model_copy(update={"algorithm": {"name": "local"}, "features": False})
-    assert train(spec, tmp_path, "") == "ok"
+    asked = _spec("auto-encoder").model_copy(update={"algorithm": {"name": "local"}, "features": False})
+    left_by(asked, tmp_path)
     with pytest.raises(InputError, match="the algorithm 'local' does not translate images"):
         Translation(tmp_path)

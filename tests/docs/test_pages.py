@@ -4,7 +4,6 @@ import importlib.util
 import inspect
 import re
 import shlex
-import shutil
 import subprocess
 from contextlib import nullcontext
 from pathlib import Path
@@ -207,11 +206,9 @@ def test_the_slurm_profile_has_keys_that_snakemake_knows():
     assert all(f"--{key}" in known for key in profile)
 
 
-def test_the_documented_yaml_is_a_scale(tmp_path, monkeypatch):
+def test_the_documented_yaml_is_a_scale(config):
     *_, content = (content for language, _, content in _blocks("data.md") if language == "yaml")
-    shutil.copytree(configuration.CONFIG, tmp_path / "config")
-    (tmp_path / "config" / "scales" / "mine.yaml").write_text(content)
-    monkeypatch.setattr(configuration, "CONFIG", tmp_path / "config")
+    (config / "scales" / "mine.yaml").write_text(content)
     specs = load_study("mine").specs.values()
     assert specs
     assert {spec.data.styles["svhn"] for spec in specs} == {"mine"}

@@ -1,14 +1,27 @@
 """Probes of content and style codes, on codes whose answers are known."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from common.run_folder import RunFolder
-from evaluation.codes import client_probe, disentanglement, identity_probe, label_probe, shuffled, told_apart
+from evaluation.codes import disentanglement, identity_probe, probe, shuffled, told_apart
 from tests.evaluation.test_frechet import SPEC
 
 CLASSES, CLIENTS, N = 4, 3, 240
+LABEL = {"content": ["untrained", "shuffled-labels"], "style": []}
+label_probe = partial(probe, images={"": "plain"}, targets=["label"], codes=LABEL, protocols=["published", "sound"])
+client_probe = partial(
+    probe,
+    images={"generated": "generated", "real": "codes"},
+    targets=["client"],
+    codes={"content": ["shuffled-labels"], "style": ["shuffled-labels"]},
+    protocols=["published", "sound"],
+    one_number_each=True,
+)
+"""As PaDPaF's file has them."""
 
 
 def _one_hot(values: np.ndarray, size: int, rng) -> np.ndarray:
@@ -18,7 +31,7 @@ def _one_hot(values: np.ndarray, size: int, rng) -> np.ndarray:
 def _codes(content: str, style: str, *, memorised: bool = False) -> dict[str, np.ndarray]:
     """Codes that say `label`, `client`, `both` or `nothing`."""
     rng, arrays = np.random.default_rng(0), {}
-    for source in ("plain", "pool", "generated"):
+    for source in ("plain", "codes", "generated"):
         for part in ("train", "test"):
             label, client = rng.integers(0, CLASSES, N), rng.integers(0, CLIENTS, N)
             said = {"label": _one_hot(label, 6, rng), "client": _one_hot(client, 6, rng)}
@@ -32,7 +45,7 @@ def _codes(content: str, style: str, *, memorised: bool = False) -> dict[str, np
                 f"{source}/{part}/label": label,
                 f"{source}/{part}/client": client,
                 f"{source}/{part}/content": said[content],
-                f"{source}/{part}/untrained": rng.normal(size=said[content].shape).astype(np.float32),
+                f"{source}/{part}/untrained-content": rng.normal(size=said[content].shape).astype(np.float32),
                 f"{source}/{part}/style": np.stack([said[style]] * CLIENTS, axis=1),
             }
     return arrays
@@ -47,7 +60,11 @@ def _run(folder, arrays, dataset: str = "mnist") -> RunFolder:
 
 
 def _number(run: RunFolder) -> float:
-    (value,) = (r["value"] for r in disentanglement(run, epochs=8) if r["metric"] == "disentanglement")
+    (value,) = (
+        r["value"]
+        for r in disentanglement(run, images={"": "codes"}, one_number_each=True, epochs=8)
+        if r["metric"] == "disentanglement"
+    )
     return value
 
 
@@ -87,7 +104,7 @@ def test_the_published_protocol_rewards_memory_and_the_sound_one_does_not(tmp_pa
 
 def test_the_client_probe_sees_all_clients_style_codes(tmp_path):
     records = list(client_probe(_run(tmp_path, _codes("label", "client")), epochs=15))
-    value = {(r["setting"], r["protocol"], r["role"], r["control"]): r["value"] for r in records}
+    value = {(r["setting"], r["protocol"], r["role"], r.get("control", "")): r["value"] for r in records}
     for role in ("generated", "real"):
         for protocol in ("published", "sound"):
             assert value["probe=linear;features=style;target=client", protocol, role, ""] > 0.9

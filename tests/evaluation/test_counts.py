@@ -6,7 +6,7 @@ from safetensors.numpy import save_file
 from sklearn.metrics import silhouette_score
 
 from common.run_folder import RunFolder
-from evaluation.clusters import style_clusters
+from evaluation.clusters import clusters
 from evaluation.costs import budget, communication, transmission
 from evaluation.data import class_entropy, sources
 from evaluation.extracts import style_map
@@ -29,7 +29,7 @@ def _with_styles(folder, spread: float) -> RunFolder:
 
 def test_silhouettes_are_scikit_learns(tmp_path):
     run = _with_styles(tmp_path / "run", spread=2.0)
-    found = _values(style_clusters(run, samples=1000), "setting", "control")
+    found = _values(clusters(run, samples=1000), "setting", "control")
     features = np.concatenate([run.features[f"client/{k}/train/style"] for k in range(4)])
     by_client, by_style = np.repeat(range(4), 50), np.repeat([0, 1], 100)
     assert found["features=style;label=client", ""] == pytest.approx(silhouette_score(features, by_client), abs=1e-5)
@@ -39,13 +39,13 @@ def test_silhouettes_are_scikit_learns(tmp_path):
 
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
 def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
-    found = _values(style_clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")
+    found = _values(clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")
     assert low <= found["features=style;label=client", ""] <= high
 
 
 def test_a_run_without_style_features_has_no_score(tmp_path):
     run = _write_run(tmp_path / "run")
-    assert list(style_clusters(run)) == []
+    assert list(clusters(run)) == []
     assert style_map(run) == []
 
 

@@ -14,7 +14,7 @@ from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from common.errors import InputError
 from common.optimisers import step
-from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
+from common.spec import OptimiserSettings, ServerSettings
 from diptych.training import client_data
 from federation import ClientData, Diverged, Phase, Simulation, Work, names
 from federation.channel import Message
@@ -25,7 +25,18 @@ from federation.server import Server
 from federation.simulation import initial_model, schedule
 from methods.fedstyle import FedStyle
 from objectives import OBJECTIVES
-from tests.digits import data, dealt, objective, same, simulate, training
+from tests.digits import (
+    data,
+    dealt,
+    few,
+    objective,
+    prepared,
+    same,
+    simulate,
+    training,
+    watch_batches,
+    with_a_stop,
+)
 
 # ---- loop, threads, vmap
 
@@ -77,14 +88,7 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     updates = made.updates()
     settings = training(rounds=1, local_epochs=0.5)
     looped, batches_of_clients = Simulation(made, doubles, settings, 7), [[] for _ in doubles.clients]
-    draw_batches = looped.local.batches_of
-
-    def remembered(phase, client, *others):
-        for batch in draw_batches(phase, client, *others):
-            batches_of_clients[client].append(batch)
-            yield batch
-
-    looped.local.batches_of = remembered
+    watch_batches(looped, lambda client, batch: batches_of_clients[client].append(batch))
     start = Simulation(made, doubles, settings, 7)
     start._broadcast(1, [0, 1, 2])
     looped.run()
@@ -157,16 +161,13 @@ def test_clients_with_turns_work_on_the_rounds_turn_alone_and_are_checked_for_it
     simulation = Simulation(Watched(objective=objective("classification")), turned, settings, 3)
     assert sorted({chosen for (chosen,) in simulation.schedule}) == [0, 1], "both take part"
     seen: list[tuple[int, torch.Tensor]] = []
-    draw_batches = simulation.local.batches_of
 
-    def watched(phase, client, *others):
-        for batch in draw_batches(phase, client, *others):
-            assert torch.equal(batch["x"][:, 0, 0, 0] * 64, batch["number"])
-            assert torch.equal(batch["y"], batch["number"].long() % 10)
-            seen.append((simulation.round + 1, batch["number"].long()))
-            yield batch
+    def look(client, batch):
+        assert torch.equal(batch["x"][:, 0, 0, 0] * 64, batch["number"])
+        assert torch.equal(batch["y"], batch["number"].long() % 10)
+        seen.append((simulation.round + 1, batch["number"].long()))
 
-    simulation.local.batches_of = watched
+    watch_batches(simulation, look)
     simulation.run()
     for round, (client,) in enumerate(simulation.schedule, 1):
         turn = turns[client][(round - 1) % len(turns[client])]
@@ -255,19 +256,8 @@ def test_every_third_batch_is_counted_in_each_phase_by_itself():
 
 
 def test_the_count_goes_on_after_a_stop(tmp_path):
-    made, options = FedAvg(objective=objective("gan")), training(rounds=3, local_steps=2, buffers="local")
-    whole, stopped, resumed = (Simulation(made, data(), options, 7) for _ in range(3))
-
-    def stop(simulation: Simulation) -> None:
-        if simulation.round == 1:
-            save(tmp_path / "checkpoint.pt", simulation, "key")
-            raise InterruptedError
-
-    whole.run()
-    with pytest.raises(InterruptedError):
-        stopped.run(stop)
-    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
-    resumed.run()
+    made = FedAvg(objective=objective("gan"))
+    whole, resumed = with_a_stop(lambda: prepared(made, rounds=3, local_steps=2, buffers="local"), tmp_path)
     assert same(resumed.population.storage, whole.population.storage)
     assert resumed.history == whole.history
 
@@ -278,8 +268,8 @@ def test_a_run_that_never_takes_an_update_is_refused_before_it_begins(made):
     algorithm = made(objective=objective("gan"))
     steps = 4 if isinstance(algorithm, Ditto) else 2
     with pytest.raises(InputError, match=r"generator.* would never be trained.* each 3 batches .* more than 2 in"):
-        Simulation(algorithm, data(), training(rounds=1, local_steps=steps), 7)
-    Simulation(algorithm, data(), training(rounds=2, local_steps=steps), 7)
+        prepared(algorithm, rounds=1, local_steps=steps)
+    prepared(algorithm, rounds=2, local_steps=steps)
 
 
 def test_what_is_switched_off_is_not_refused():
@@ -310,7 +300,7 @@ def test_a_client_draws_the_same_whoever_else_is_there():
     """Client 0 trains to the same weights in round 1 with and without the others."""
     made = FedAvg(objective=objective("simclr"))
     everybody = simulate(made, rounds=1)
-    alone = simulate(made, dataclasses.replace(data(), clients=data().clients[:1]), rounds=1)
+    alone = simulate(made, few(clients=1), rounds=1)
     assert same(
         {n: t[0] for n, t in everybody.population.storage.items()},
         {n: t[0] for n, t in alone.population.storage.items()},
@@ -387,7 +377,7 @@ def test_split_batch_keeps_samples_together():
 
 
 def test_all_clients_start_from_the_same_tensors_and_own_their_copies():
-    simulation = Simulation(FedAvg(objective=objective("simclr")), data(), training(), 7)
+    simulation = prepared(FedAvg(objective=objective("simclr")))
     template = dict(initial_model(simulation.algorithm, 7).named_parameters())
     first, second, _ = simulation.population.members
     for name, parameter in first.named_parameters():
@@ -419,8 +409,7 @@ def test_layout_and_precision_change_the_way_a_little(settings):
 def test_bytes_are_those_of_what_crossed(algorithm, participation):
     messages = []
     made = algorithm(objective=objective("simclr"))
-    simulation = Simulation(made, data(2), training(participation=participation), 7, listeners=[messages.append])
-    simulation.run()
+    simulation = simulate(made, data(2), participation=participation, listeners=[messages.append])
     assert messages
     for way in ("up", "down"):
         crossed = [m for m in messages if m.direction == way]
@@ -438,8 +427,7 @@ def test_bytes_are_those_of_what_crossed(algorithm, participation):
 def test_a_listener_sees_what_was_sent_and_it_stays_what_it_was():
     messages = []
     made = FedPer(objective=objective("simclr"))
-    simulation = Simulation(made, data(), training(rounds=1), 7, listeners=[messages.append])
-    simulation.run()
+    simulation = simulate(made, rounds=1, listeners=[messages.append])
     down, up = messages
     weights = torch.tensor([len(i) for i in data().clients], dtype=torch.float32)
     for name, rows in up.tensors.items():
@@ -548,11 +536,11 @@ def test_the_servers_rate_decays_by_round_and_sizes_are_those_of_who_was_sampled
     """What came up in each round, put together once more beside the simulation."""
     heard: list[Message] = []
     asked = ServerSettings(optimiser="adam", lr=0.01, weighting=weighting)
-    options = training(rounds=3, local_steps=1, lr_decay=0.5, participation=0.67, server=asked)
+    options = {"rounds": 3, "local_steps": 1, "lr_decay": 0.5, "participation": 0.67}
     uneven = tuple(indices[: 40 + 30 * k] for k, indices in enumerate(data().clients))
     everyone = dataclasses.replace(data(), clients=uneven)
     made = FedAvg(objective=objective("classification"))
-    simulation = Simulation(made, everyone, options, 7, listeners=[heard.append])
+    simulation = prepared(made, everyone, **options, server=asked, listeners=[heard.append])
     parameters = {entry.name for entry in simulation.shared if entry.is_parameter}
     server = Server({name: t.clone() for name, t in simulation.server.tensors.items()}, parameters, asked)
     simulation.run()
@@ -571,24 +559,8 @@ def test_resuming_gives_what_never_stopping_gives(tmp_path, algorithm, stop, opt
     settings = {"style_epochs": 1} if algorithm is FedStyle else {}
     made = algorithm(objective=objective("simclr"), **settings)
     server = ServerSettings(optimiser="adam", lr=0.01)
-    options = training(rounds=3, local_epochs=0.25, participation=0.7, optimiser_state=optimiser_state, server=server)
-
-    class Stopped(Exception):
-        pass
-
-    def interrupt(simulation):
-        save(tmp_path / "checkpoint.pt", simulation, "key")
-        if simulation.round == stop:
-            raise Stopped
-
-    whole = Simulation(made, data(), options, 7)
-    whole.run()
-    with pytest.raises(Stopped):
-        Simulation(made, data(), options, 7).run(interrupt)
-    resumed = Simulation(made, data(), options, 7)
-    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
-    assert resumed.round == stop
-    resumed.run()
+    options = {"rounds": 3, "local_epochs": 0.25, "participation": 0.7, "optimiser_state": optimiser_state}
+    whole, resumed = with_a_stop(lambda: prepared(made, **options, server=server), tmp_path, after=stop)
     assert same(resumed.population.storage, whole.population.storage)
     assert same(resumed.server.tensors, whole.server.tensors)
     assert resumed.history == whole.history
@@ -597,7 +569,7 @@ def test_resuming_gives_what_never_stopping_gives(tmp_path, algorithm, stop, opt
 
 def test_a_checkpoint_of_another_run_is_not_taken(tmp_path):
     made = FedAvg(objective=objective("classification"))
-    simulation = Simulation(made, data(), training(), 7)
+    simulation = prepared(made)
     assert not resume(tmp_path / "none.pt", simulation, "key")
     save(tmp_path / "checkpoint.pt", simulation, "other key")
     assert not resume(tmp_path / "checkpoint.pt", simulation, "key")
@@ -605,7 +577,6 @@ def test_a_checkpoint_of_another_run_is_not_taken(tmp_path):
 
 
 def test_divergence_names_round_and_client():
-    options = TrainingSettings(rounds=3, batch_size=16, optimiser=OptimiserSettings(lr=1e20))
-    simulation = Simulation(FedAvg(objective=objective("classification")), data(), options, 7)
+    made = FedAvg(objective=objective("classification"))
     with pytest.raises(Diverged, match=r"loss of client 0 is (nan|inf) in round \d; try a lower learning rate"):
-        simulation.run()
+        simulate(made, rounds=3, optimiser=OptimiserSettings(lr=1e20))

@@ -10,10 +10,9 @@ from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from baselines.local import Local
 from common.errors import InputError
-from common.spec import Spec
-from diptych.training import _start, train
+from diptych.training import _start
 from federation import Algorithm, Simulation, names, nothing
-from tests.digits import STYLES, data, objective, same, simulate, training
+from tests.digits import left_by, objective, prepared, same, simulate, spec
 from tests.mutation import mutated
 
 SIMCLR = objective("simclr")
@@ -46,7 +45,7 @@ def alone() -> dict[str, torch.Tensor]:
 
 
 def _began(algorithm: Algorithm, start) -> Simulation:
-    return Simulation(algorithm, data(), training(), 7, start=start)
+    return prepared(algorithm, start=start)
 
 
 def check_each_client_begins_with_its_own_row(start) -> None:
@@ -108,33 +107,19 @@ def test_tensors_that_do_not_fit_are_refused(alone, name):
         _began(Local(objective=SIMCLR), {**alone, name: torch.zeros(3, 1)})
 
 
-def _spec(run: str, algorithm: str, **more) -> Spec:
-    return Spec(
-        run=run,
-        scale="tiny",
-        seed=3,
-        data={"dataset": "digit", "styles": STYLES, "image_size": 8},
-        network={"name": "conv3", "width": 4},
-        objective={"name": "classification"},
-        algorithm={"name": algorithm},
-        training={"rounds": 1, "batch_size": 16},
-        **more,
-    )
-
-
 @pytest.mark.parametrize(("first", "rows"), [("local", 3), ("centralized", 1), ("fedavg", 1)])
 def test_a_run_goes_on_from_what_a_folder_holds(first, rows, tmp_path):
-    train(_spec(f"p/c/{first}/default/3", first), tmp_path / f"p/c/{first}/default/3", "")
-    left = load_file(tmp_path / f"p/c/{first}/default/3/model.safetensors")
-    spec = _spec("p/c/local/again/3", "local", start=f"p/c/{first}/default/3")
-    start = _start(spec, tmp_path / "p/c/local/again/3")
+    before, run = f"p/c/{first}/default/3", "p/c/local/again/3"
+    left = load_file(left_by(spec(first, run=before), tmp_path / before).path / "model.safetensors")
+    again = spec("local", run=run, start=before)
+    start = _start(again, tmp_path / run)
     assert {len(tensor) for tensor in start.values()} == {rows}
     assert {name for name, _ in Centralized(objective=objective("classification")).model().named_parameters()} <= set(
         start
     )
     for name, tensor in start.items():
         assert torch.equal(tensor, left[f"shared/{name}"][None] if first == "fedavg" else left[f"clients/{name}"])
-    assert train(spec, tmp_path / "p/c/local/again/3", "") == "ok"
+    left_by(again, tmp_path / run)
 
 
 def test_alone_is_without_a_channel(alone):

@@ -1,7 +1,5 @@
 """FedDIRT: what is translated to what, by whose translator, and what is learned from it."""
 
-from functools import partial
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,23 +9,21 @@ from baselines.fedavg import FedAvg
 from common.errors import InputError
 from common.settings import checked
 from common.spec import OptimiserSettings
-from federation import ClientData, Simulation
+from federation import Simulation
 from federation.channel import Message
 from federation.once import announce, constants
 from methods.feddirt import FedDIRT
 from networks import DIRT
-from objectives import OBJECTIVES
 from partitions.rotations import rotated
-from tests.digits import data, same, training
+from tests.digits import announcements, data, few, objective, prepared, same, simulate, training
 from tests.mutation import mutated
 
-IMAGES = {"channels": 3, "image_size": 8}
 ADAM = OptimiserSettings(name="adam", lr=1e-3)
 SMALL = {"layers": 2, "directions": 3, "map_bins": 4}
 
 
 def _objective():
-    return OBJECTIVES["classification"](encoder=partial(DIRT, **IMAGES), classes=10, **IMAGES)
+    return objective("classification", DIRT)
 
 
 class _Shift(nn.Module):
@@ -56,11 +52,10 @@ class _Shifted(FedDIRT):
 THETAS = torch.tensor([[0.25], [0.5], [1.0]])
 
 
-def _simulation(kind=_Shifted, listeners=(), workers: int = 1, start=None, **settings) -> Simulation:
+def _simulation(kind=_Shifted, listeners=(), start=None, **settings) -> Simulation:
     algorithm = kind(objective=_objective(), **settings)
     start = {"theta": THETAS} if start is None and kind is not FedAvg else start
-    everyone, asked = data(), training(rounds=2, optimiser=ADAM, local_steps=5)
-    return Simulation(algorithm, everyone, asked, 7, workers=workers, listeners=listeners, start=start)
+    return prepared(algorithm, optimiser=ADAM, local_steps=5, listeners=listeners, start=start)
 
 
 def _trained(*args, **settings) -> Simulation:
@@ -112,9 +107,8 @@ def test_in_the_shared_space_the_own_decoder_makes_the_image_and_nothing_is_told
 def test_translators_cross_once_before_the_first_round_and_are_counted():
     heard: list[Message] = []
     simulation = _trained(listeners=[heard.append])
-    told = [m for m in heard if any(name.startswith("announced.") for name in m.tensors)]
-    assert [(m.round, m.direction) for m in told] == [(0, "up"), (0, "down")]
-    assert torch.equal(told[0].tensors["announced.theta"], THETAS)
+    told, _ = announcements(heard)
+    assert torch.equal(told.tensors["announced.theta"], THETAS)
     size = sum(t.nbytes for t in _Shift().state_dict().values())
     traffic = simulation.channel.traffic.items()
     assert sum(n for (_, _, way, name), n in traffic if name.startswith("announced.") and way == "up") == 3 * size
@@ -233,10 +227,6 @@ def test_it_brings_an_image_and_its_translation_together():
     assert apart(10.0) < 0.5 * apart(0.0)
 
 
-def test_threads_change_nothing():
-    assert same(_trained(workers=3).population.storage, _trained().population.storage)
-
-
 @pytest.mark.parametrize("through", ["domains", "shared"])
 def test_it_needs_translators_that_have_learned_something(through):
     with pytest.raises(InputError, match="start: FedDIRT needs a run of fedinb"):
@@ -264,11 +254,9 @@ def _left_by_fedinb(layers: int = 2) -> dict[str, torch.Tensor]:
 
 
 def test_translations_are_those_of_two_translators_in_a_row():
-    start, everyone = _left_by_fedinb(), data()
-    small = ClientData(everyone.images, everyone.labels, tuple(indices[:40] for indices in everyone.clients))
+    start, small = _left_by_fedinb(), few(images=40)
     algorithm = FedDIRT(objective=_objective(), **SMALL)
-    simulation = Simulation(algorithm, small, training(rounds=1, optimiser=ADAM), 7, start=start)
-    simulation.run()
+    simulation = simulate(algorithm, small, rounds=1, optimiser=ADAM, start=start)
     translators = []
     for k in range(3):
         translators.append(algorithm.translator().eval())

@@ -1,6 +1,5 @@
 """FedDVA: its loss by hand and by sampling, who is trained when, what is shared, its readings."""
 
-import math
 from functools import partial
 
 import numpy as np
@@ -18,22 +17,17 @@ from baselines.fedavg import FedAvg
 from common.errors import InputError
 from common.spec import OptimiserSettings
 from federation import ClientData, Simulation
-from federation.checkpoint import resume, save
 from federation.functional import gradients
 from methods.feddva import SLACK, FedDVA
-from networks import Conv3, DualEncoder
-from objectives import OBJECTIVES
-from objectives.gaussian import kl_divergence, kl_to_mixture
-from tests.digits import data, dealt, same, simulate, trained, training
+from networks import DualEncoder
+from tests.digits import data, dealt, few, objective, prepared, same, simulate, trained, with_a_stop
 from tests.mutation import mutated
 
 ADAM = OptimiserSettings(name="adam", lr=1e-3)
-IMAGES = {"channels": 3, "image_size": 8}
 
 
 def _objective(**settings):
-    network = partial(DualEncoder, **IMAGES, width=4, latent=3)
-    return OBJECTIVES["classification"](encoder=network, classes=10, **IMAGES, hidden=3, **settings)
+    return objective("classification", partial(DualEncoder, width=4, latent=3), hidden=3, **settings)
 
 
 def _feddva(kind=FedDVA, **settings):
@@ -42,58 +36,6 @@ def _feddva(kind=FedDVA, **settings):
 
 def _run(algorithm, clients=None, **settings) -> Simulation:
     return simulate(algorithm, clients, **{"buffers": "local", "optimiser": ADAM, **settings})
-
-
-def _posteriors(n: int, d: int = 3, seed: int = 0):
-    generator = torch.Generator().manual_seed(seed)
-    draw = partial(torch.randn, n, d, generator=generator, dtype=torch.float64)
-    return draw(), 0.7 * draw()
-
-
-# ---- divergences
-
-
-def test_the_divergence_is_that_of_another_library():
-    p, q = _posteriors(5), _posteriors(5, seed=1)
-    theirs = torchs_kl(*(Normal(mean, (log_variance / 2).exp()) for mean, log_variance in (p, q)))
-    torch.testing.assert_close(kl_divergence(p, q), theirs.sum(dim=1))
-    assert (kl_divergence(p, p).abs() < 1e-12).all()
-
-
-def check_the_bound(bound) -> None:
-    """Eq. 25 and 26: no smaller than the divergence from the mixture, by sampling; equal to the mean over pairs."""
-    p = _posteriors(6)
-    pairs = torch.stack([torch.stack([kl_divergence(*((a[i], b[i]), (a[j], b[j]))) for j in range(6)])
-                         for a, b in [p] for i in range(6)])  # fmt: skip
-    torch.testing.assert_close(bound(p, p), pairs.mean(dim=1))
-    of = Normal(p[0], (p[1] / 2).exp())
-    drawn = of.sample((4000,))
-    mixture = of.log_prob(drawn[:, :, None]).sum(-1).logsumexp(dim=2) - math.log(6)
-    estimate = (of.log_prob(drawn).sum(-1) - mixture).mean(dim=0)
-    assert (bound(p, p) > estimate).all()
-    assert (estimate > 0).all()
-
-
-def test_the_bound_on_the_mixture():
-    check_the_bound(kl_to_mixture)
-
-
-def test_of_one_posterior_the_mixture_is_itself():
-    p = _posteriors(1)
-    assert float(kl_to_mixture(p, p)) == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("others[None]", "mean[:, None]"),
-        (".mean(dim=1)", ".sum(dim=1)"),
-        ("other_log_variances[None]", "log_variance[:, None]"),
-    ],
-)
-def test_a_wrong_bound_is_caught(right, wrong):
-    with mutated("objectives.gaussian", "kl_to_mixture", right, wrong) as mutant, pytest.raises(AssertionError):
-        check_the_bound(mutant)
 
 
 # ---- the loss
@@ -362,8 +304,7 @@ def test_encoders_are_averaged_by_the_number_of_images():
 
 def test_one_client_trains_one_auto_encoder():
     """No averaging, so encoders and decoder go on from where they stood, and the loss falls in both passes."""
-    everyone = data()
-    simulation = _run(_feddva(), ClientData(everyone.images, everyone.labels, everyone.clients[:1]), rounds=6)
+    simulation = _run(_feddva(), few(clients=1), rounds=6)
     for phase in (0, 1):
         losses = [row["loss"] for row in simulation.history if row["phase"] == phase]
         assert losses == sorted(losses, reverse=True)
@@ -371,9 +312,8 @@ def test_one_client_trains_one_auto_encoder():
 
 def test_c_can_hold_something_and_the_regulariser_empties_it():
     """A control for what is reported of c: without R_c, another image's c changes what is decoded."""
-    everyone = data()
-    one = ClientData(everyone.images, everyone.labels, everyone.clients[:1])
-    x = everyone.images[everyone.clients[0]].float() / 255
+    one = few(clients=1)
+    x = one.images[one.clients[0]].float() / 255
     fast = OptimiserSettings(name="adam", lr=3e-3)
     moved = {}
     for beta in (0.0, 0.75):
@@ -394,10 +334,8 @@ def test_c_can_hold_something_and_the_regulariser_empties_it():
 def test_a_head_is_trained_on_encoders_that_stay(kind):
     trained = _run(_feddva(classify=0.0), rounds=1).server.tensors
     algorithm = kind(objective=_objective(frozen=True))
-    settings = training(rounds=1, buffers="local", optimiser=ADAM)
     start = {name: tensor.unsqueeze(0) for name, tensor in trained.items()}
-    simulation = Simulation(algorithm, data(), settings, 7, start=start)
-    simulation.run()
+    simulation = _run(algorithm, rounds=1, start=start)
     for model in simulation.population.members:
         for part in {id(p): p for p in (algorithm.global_model(model), algorithm.personal_model(model))}.values():
             assert same(dict(part.encoder.named_parameters()), trained, other="encoder.")
@@ -409,8 +347,7 @@ def test_encoders_that_were_trained_without_labels_are_tuned_along_with_a_head(k
     """Sec. V-B: both begin where FedDVA has ended, and both move."""
     trained = _run(_feddva(classify=0.0), rounds=1).server.tensors
     start = {name: tensor.unsqueeze(0) for name, tensor in trained.items()}
-    settings = training(rounds=1, buffers="local", optimiser=ADAM)
-    simulation = Simulation(kind(objective=_objective()), data(), settings, 7, start=start)
+    simulation = prepared(kind(objective=_objective()), rounds=1, buffers="local", optimiser=ADAM, start=start)
     models = simulation.population.members
     for model in models:
         assert same(
@@ -427,7 +364,7 @@ def test_a_start_that_does_not_fit_is_refused():
     with pytest.raises(
         InputError, match=r"start: that run has tensors that this one has not in this shape: encoder\.w"
     ):
-        Simulation(FedAvg(objective=_objective()), data(), training(), 7, start={"encoder.w": torch.zeros(1, 3)})
+        prepared(FedAvg(objective=_objective()), start={"encoder.w": torch.zeros(1, 3)})
 
 
 # ---- what is looked at
@@ -515,24 +452,13 @@ def test_a_manifold_follows_the_direction_in_which_codes_vary_most():
 
 def test_scores_survive_a_stop(tmp_path):
     """A run that is killed after its second round scores the first two only once, and the rest as if never stopped."""
-    algorithm, settings = _feddva(), training(rounds=4, buffers="local", optimiser=ADAM)
+    make = partial(prepared, _feddva(), rounds=4, buffers="local", optimiser=ADAM)
 
     def keep(simulation: Simulation) -> None:
         if simulation.round:
             simulation.scores += scores(trained(simulation))
-        if simulation.round == stop:
-            save(tmp_path / "checkpoint.pt", simulation, "key")
-            raise InterruptedError
 
-    stop = None
-    whole, stopped, resumed = (Simulation(algorithm, data(), settings, 7) for _ in range(3))
-    whole.run(keep)
-    stop = 2
-    with pytest.raises(InterruptedError):
-        stopped.run(keep)
-    stop = None
-    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
-    resumed.run(keep)
+    whole, resumed = with_a_stop(make, tmp_path, after=2, each=keep)
     assert resumed.scores == whole.scores
     assert len(whole.scores) == 4 * 3 * 5
 
@@ -584,7 +510,5 @@ def test_wrong_settings_are_refused(settings):
 
 
 def test_another_encoder_is_refused():
-    network = partial(Conv3, **IMAGES, width=4)
-    algorithm = FedDVA(objective=OBJECTIVES["classification"](encoder=network, classes=10, **IMAGES))
     with pytest.raises(InputError, match="FedDVA needs 'dual-encoder', got Conv3"):
-        algorithm.model()
+        FedDVA(objective=objective("classification")).model()

@@ -13,7 +13,7 @@ from common.settings import checked
 from federation import ClientData, Simulation
 from federation.channel import Message
 from methods.fedinb import FedINB
-from networks import Conv3, INBClothes, INBDigits, Pixels
+from networks import INBDigits, Pixels
 from objectives import Autoencoder
 from tests.digits import training
 from tests.mutation import mutated
@@ -458,16 +458,3 @@ def test_single_images_are_refused():
     first = tuple(torch.stack([i[one.labels[i] == c][0] for c in range(CLASSES)]) for i in one.clients)
     with pytest.raises(InputError, match=r"data\.per_class: .*two or more; got between 1 and 1"):
         _simulation(dealt=ClientData(one.images, one.labels, first))
-
-
-@pytest.mark.parametrize(
-    ("network", "image_size", "sentence"),
-    [
-        (INBDigits, 30, r"data\.image_size: network 'inb-mnist' needs a multiple of 4, got 30"),
-        (INBClothes, 32, r"data\.image_size: network 'inb-fmnist' needs 28, got 32"),
-        (Conv3, 8, r"network\.name: the objective 'autoencoder' needs a network with a decoder, such as inb-mnist"),
-    ],
-)
-def test_networks_that_do_not_fit(network, image_size, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        _objective(network, image_size)

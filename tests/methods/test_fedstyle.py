@@ -5,11 +5,13 @@ import pytest
 import torch
 from scipy import ndimage
 
-from federation import Simulation
-from methods.fedstyle import FedStyle, originals, sobel_images, styled
+from baselines.fedavg import FedAvg
+from federation.simulation import initial_model
+from methods.fedstyle import FedStyle, sobel_images, styled
 from networks import ResNet18, mlp
-from tests.digits import data, objective, same, simulate, training
+from tests.digits import data, objective, prepared, same, simulate, watch_batches
 from tests.mutation import mutated
+from tests.networks.sizes import parameters
 from tests.objectives.test_losses import _supervised_info_nce_by_loops
 
 SIMCLR = objective("simclr")
@@ -45,9 +47,8 @@ def test_a_flat_image_has_no_edges():
 
 def test_parameter_counts_of_the_paper():
     """ResNet-18 features (512): generator 1024 -> 256 -> 512, projector 512 -> 256 -> 128."""
-    count = lambda module: sum(p.numel() for p in module.parameters())  # noqa: E731
-    assert count(mlp(1024, 256, 512)) == 393_984
-    assert count(mlp(512, 256, 128)) == 164_224
+    assert parameters(mlp(1024, 256, 512)) == 393_984
+    assert parameters(mlp(512, 256, 128)) == 164_224
     assert ResNet18(3, 32).features == 512
 
 
@@ -90,7 +91,7 @@ def test_infusion():
 def check_what_trains(kind: type = FedStyle) -> None:
     """The prologue moves the style model alone, the rounds all but it; only the content model is sent."""
     algorithm = kind(objective=SIMCLR, style_epochs=1)
-    simulation = Simulation(algorithm, data(), training(rounds=1), 7)
+    simulation = prepared(algorithm, rounds=1)
     moved = []
 
     def note(simulation):
@@ -151,15 +152,22 @@ def test_a_batch_carries_the_style_features_of_its_own_images():
         torch.testing.assert_close(h_sobel, expected_sobel)
 
 
-def test_style_extraction_augments_nothing():
-    x = torch.rand(3, 3, 8, 8)
-    assert torch.equal(originals(x, torch.arange(3), torch.Generator())["x"], x)
+def test_style_extraction_sees_each_clients_images_as_they_are_stored():
+    seen: list[int] = []
+    simulation, everyone = prepared(_fedstyle(), rounds=1), data()
+
+    def look(client, batch):
+        if "views" not in batch:  # those of the prologue
+            own = everyone.images[everyone.clients[client]].float() / 255
+            assert all((own == image).flatten(1).all(dim=1).any() for image in batch["x"])
+            seen.append(client)
+
+    watch_batches(simulation, look)
+    simulation.run()
+    assert set(seen) == {0, 1, 2}
 
 
 def test_the_content_model_starts_like_fedavgs():
-    from baselines.fedavg import FedAvg
-    from federation.simulation import initial_model
-
     fedstyle, fedavg = initial_model(_fedstyle(), 7), initial_model(FedAvg(objective=SIMCLR), 7)
     assert same(dict(fedstyle.content.named_parameters()), dict(fedavg.named_parameters()))
 

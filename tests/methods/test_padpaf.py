@@ -17,16 +17,14 @@ from federation.names import entries, selected
 from methods.padpaf import PaDPaF, Restyling
 from networks import SNResNet
 from objectives import OBJECTIVES
-from tests.digits import data, same, simulate
+from tests.digits import few, objective, same, simulate
 from tests.mutation import mutated
 
 STYLE_ONLY = {"style.encoder", "style.head", "style.projector", "style.vectoriser"}
 
 
 def _gan(name: str = "gan", **settings):
-    images = {"channels": 3, "image_size": 8}
-    network = partial(SNResNet, **images, width=4)
-    return OBJECTIVES[name](encoder=network, classes=10, latent=8, width=4, **images, **settings)
+    return objective(name, partial(SNResNet, width=4), width=4, **settings)
 
 
 def _padpaf(**settings) -> PaDPaF:
@@ -34,13 +32,12 @@ def _padpaf(**settings) -> PaDPaF:
     return PaDPaF(objective=_gan(**of_objective), **settings)
 
 
-def _few() -> ClientData:
-    """Six batches of eight for each client: two steps on the generator."""
-    return dataclasses.replace(data(), clients=tuple(indices[:48] for indices in data().clients))
+FEW = few(images=48)
+"""Six batches of eight for each client: two steps on the generator."""
 
 
 def _trained(algorithm, **settings):
-    return simulate(algorithm, _few(), **{"buffers": "local", "batch_size": 8, **settings})
+    return simulate(algorithm, FEW, **{"buffers": "local", "batch_size": 8, **settings})
 
 
 def _private(algorithm) -> set[str]:

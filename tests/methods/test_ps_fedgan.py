@@ -14,20 +14,17 @@ from federation.channel import Message
 from methods import ps_fedgan
 from methods.full_gan import FullGAN
 from methods.ps_fedgan import PSFedGAN
-from networks import Conv3
 from networks.cgan import Discriminator, Generator
-from objectives import OBJECTIVES
-from tests.digits import data, same, training
+from tests.digits import data, objective, prepared, same, with_a_stop
 from tests.mutation import mutated
+from tests.networks.sizes import parameters
 
 ADAM = OptimiserSettings(name="adam", lr=2e-4, betas=(0.5, 0.999))
-IMAGES = {"channels": 3, "image_size": 8}
 
 
 def _algorithm(kind=PSFedGAN, **settings):
-    network = partial(Conv3, **IMAGES, width=4)
-    objective = OBJECTIVES["classification"](encoder=network, classes=10, **IMAGES)
-    return kind(objective=objective, **{"latent": 6, "width": 8, "synthetic": 20, "classifier_epochs": 1, **settings})
+    small = {"latent": 6, "width": 8, "synthetic": 20, "classifier_epochs": 1}
+    return kind(objective=objective("classification"), **{**small, **settings})
 
 
 def _data() -> ClientData:
@@ -51,9 +48,8 @@ def _few_labels() -> ClientData:
 
 def _simulation(algorithm=None, rounds: int = 2, **settings) -> Simulation:
     given = {"optimiser": ADAM, "optimiser_state": "persistent", "local_epochs": 0.5}
-    options = {key: settings.pop(key) for key in ("workers", "listeners") if key in settings}
     dealt = settings.pop("dealt", None) or _data()
-    return Simulation(algorithm or _algorithm(), dealt, training(rounds=rounds, **given, **settings), 7, **options)
+    return prepared(algorithm or _algorithm(), dealt, rounds=rounds, **given, **settings)
 
 
 def check_twins(kind=PSFedGAN, **settings) -> None:
@@ -225,19 +221,10 @@ def test_full_sharing_has_the_classifier_of_ps_fedgan_for_the_same_secret(share)
     assert not same(ours.server_work.classifier.state_dict(), start)
 
 
-def test_threads_and_a_stop_change_nothing():
-    whole, threaded, stopped, resumed = (_simulation(workers=w) for w in (1, 3, 1, 1))
-
-    def stop(simulation: Simulation) -> None:
-        if simulation.round == 1:
-            raise InterruptedError
-
-    whole.run()
+def test_threads_and_a_stop_change_nothing(tmp_path):
+    threaded = _simulation(workers=3)
     threaded.run()
-    with pytest.raises(InterruptedError):
-        stopped.run(stop)
-    resumed.load(stopped.state())
-    resumed.run()
+    whole, resumed = with_a_stop(_simulation, tmp_path)
     for other in (threaded, resumed):
         for name, rows in whole.population.storage.items():
             assert torch.equal(rows, other.population.storage[name]), name
@@ -247,7 +234,7 @@ def test_threads_and_a_stop_change_nothing():
 
 
 def test_parameter_counts_fit_table_4():
-    count = [sum(p.numel() for p in kind(1, 28, 10).parameters()) for kind in (Generator, Discriminator)]
+    count = [parameters(kind(1, 28, 10)) for kind in (Generator, Discriminator)]
     assert count == [1_489_012, 1_470_565]
     assert round(sum(count) / 1e6) == 3
     assert round(count[1] / 1e6, 1) == 1.5
@@ -394,19 +381,9 @@ def test_an_eavesdropper_has_messages_and_what_it_knew_and_no_way_to_the_users()
         eavesdropper.members  # noqa: B018
 
 
-def test_attackers_survive_a_stop():
+def test_attackers_survive_a_stop(tmp_path):
     made = partial(_simulation, _algorithm(attackers=_attackers("fresh", "missed-step")))
-    whole, stopped, resumed = made(), made(), made()
-
-    def stop(simulation: Simulation) -> None:
-        if simulation.round == 1:
-            raise InterruptedError
-
-    whole.run()
-    with pytest.raises(InterruptedError):
-        stopped.run(stop)
-    resumed.load(stopped.state())
-    resumed.run()
+    whole, resumed = with_a_stop(made, tmp_path)
     for a, b in zip(whole.eavesdroppers, resumed.eavesdroppers, strict=True):
         pairs = zip(a.twin.generator.parameters(), b.twin.generator.parameters(), strict=True)
         assert all(torch.equal(p, q) for p, q in pairs)

@@ -5,21 +5,18 @@ import torch
 
 from common.errors import InputError
 from networks.feddva import Decoder, DualEncoder, FedDVACNN
-
-
-def _count(module) -> int:
-    return sum(p.numel() for p in module.parameters())
+from tests.networks.sizes import parameters
 
 
 def test_parameter_counts_at_28_pixels():
     encoder = DualEncoder(channels=1, image_size=28, latent=4)
-    assert _count(encoder.general.backbone) == 2_756_416
-    assert _count(encoder.general.head) == _count(encoder.personal.head) == 264_712
-    assert _count(encoder.personal.embed_z) == 3_920
-    assert _count(encoder.personal.embed_x) == 2
-    assert _count(encoder.personal.backbone) == 2_757_440
-    assert _count(Decoder(encoder)) == 2_888_769
-    assert _count(encoder) == 6_047_202
+    assert parameters(encoder.general.backbone) == 2_756_416
+    assert parameters(encoder.general.head) == parameters(encoder.personal.head) == 264_712
+    assert parameters(encoder.personal.embed_z) == 3_920
+    assert parameters(encoder.personal.embed_x) == 2
+    assert parameters(encoder.personal.backbone) == 2_757_440
+    assert parameters(Decoder(encoder)) == 2_888_769
+    assert parameters(encoder) == 6_047_202
 
 
 @pytest.mark.parametrize(

@@ -18,31 +18,28 @@ from networks.padpaf import (
 )
 from networks.spectral import SNConv2d, SNLinear, settle
 from tests.digits import objective
-
-
-def count(*modules: nn.Module) -> int:
-    return sum(p.numel() for module in modules for p in module.parameters())
+from tests.networks.sizes import parameters
 
 
 def test_parameter_counts_on_mnist():
     """Features 64, latents 128 (App. B)."""
-    assert count(SNResNet(3, 32, 64), ProjectionHead(64)) == 264_769
-    assert count(StyleGenerator(128, 64, 3, 32)) == 471_427
-    assert count(StyleGenerator(128, 64, 3, 32, classes=10)) == 418_115
-    assert count(StyleVectoriser(128)) == 132_096
-    assert count(projector(64)) == 24_832
-    assert count(latent_map(64, 128)) == 42_624
+    assert parameters(SNResNet(3, 32, 64), ProjectionHead(64)) == 264_769
+    assert parameters(StyleGenerator(128, 64, 3, 32)) == 471_427
+    assert parameters(StyleGenerator(128, 64, 3, 32, classes=10)) == 418_115
+    assert parameters(StyleVectoriser(128)) == 132_096
+    assert parameters(projector(64)) == 24_832
+    assert parameters(latent_map(64, 128)) == 42_624
 
 
 def test_parameter_counts_on_cifar_and_celeba():
     """Features 128, latents 256, images of 64 pixels; CIFAR-10's style discriminator has a quarter of the width."""
     content, style = SNResNet(3, 64, 128), SNResNet(3, 64, 32)
     assert (content.features, style.features) == (512, 128)
-    assert count(content, ProjectionHead(512)) == 1_349_377
-    assert count(style, ProjectionHead(128)) == 85_441
-    assert count(StyleGenerator(256, 128, 3, 64)) == 2_303_747
-    assert count(StyleVectoriser(256)) == 526_336
-    assert (count(projector(512)), count(projector(128))) == (1_574_912, 98_816)
+    assert parameters(content, ProjectionHead(512)) == 1_349_377
+    assert parameters(style, ProjectionHead(128)) == 85_441
+    assert parameters(StyleGenerator(256, 128, 3, 64)) == 2_303_747
+    assert parameters(StyleVectoriser(256)) == 526_336
+    assert (parameters(projector(512)), parameters(projector(128))) == (1_574_912, 98_816)
 
 
 @pytest.mark.parametrize("layer", [SNLinear(7, 5), SNConv2d(3, 6, 3, padding=1)])

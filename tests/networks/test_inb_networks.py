@@ -6,22 +6,22 @@ from scipy import stats
 
 from common.errors import InputError
 from networks import INBClothes, INBDigits, Pixels
+from tests.networks.sizes import parameters
 
 
 @pytest.mark.parametrize(
-    ("network", "features", "encoder", "parameters"),
+    ("network", "features", "encoder", "both"),
     [
         (INBDigits, 392, 160 + 1160, 3217),
         (INBClothes, 288, 80 + 1168 + 32 + 4640, 11825),
         (Pixels, 784, 0, 0),
     ],
 )
-def test_sizes_are_the_published_ones(network, features, encoder, parameters):
+def test_sizes_are_the_published_ones(network, features, encoder, both):
     made = network(channels=1, image_size=28)
     decoder = made.decoder()
-    sizes = [sum(p.numel() for p in part.parameters()) for part in (made, decoder)]
     assert made.features == features
-    assert sizes == [encoder, parameters - encoder]
+    assert (parameters(made), parameters(decoder)) == (encoder, both - encoder)
 
 
 def _at(network) -> int:

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from networks import McMahan2NN, McMahanCNN
+from tests.networks.sizes import parameters
 
 
-@pytest.mark.parametrize(("network", "parameters"), [(McMahan2NN, 199_210), (McMahanCNN, 1_663_370)])
-def test_numbers_of_parameters_with_a_linear_head_are_the_papers(network, parameters):
+@pytest.mark.parametrize(("network", "published"), [(McMahan2NN, 199_210), (McMahanCNN, 1_663_370)])
+def test_numbers_of_parameters_with_a_linear_head_are_the_papers(network, published):
     encoder = network(channels=1, image_size=28)
-    held = sum(p.numel() for p in encoder.parameters())
-    assert held + 10 * (encoder.features + 1) == parameters
+    assert parameters(encoder) + 10 * (encoder.features + 1) == published
 
 
 def test_two_hidden_layers_of_relus_on_all_pixels():

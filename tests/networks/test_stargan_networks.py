@@ -6,17 +6,14 @@ import torch.nn.functional as F
 
 from common.errors import InputError
 from networks.stargan import StarGANFeatures, StarGANGenerator, classifier, critic
-
-
-def _count(*modules: torch.nn.Module) -> int:
-    return sum(p.numel() for module in modules for p in module.parameters())
+from tests.networks.sizes import parameters
 
 
 def test_parameter_counts_on_rotated_mnist():
     """As published: width 64, six blocks, 5 domains, 28 pixels."""
-    assert _count(StarGANGenerator(1, 28, domains=5)) == 8_433_664
+    assert parameters(StarGANGenerator(1, 28, domains=5)) == 8_433_664
     encoder = StarGANFeatures(1, 28)
-    assert _count(encoder, critic(encoder), classifier(encoder, 5)) == 2_761_664
+    assert parameters(encoder, critic(encoder), classifier(encoder, 5)) == 2_761_664
 
 
 @pytest.mark.parametrize(("size", "side"), [(8, 1), (12, 1), (28, 1), (32, 2), (64, 4)])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from objectives.augmentation import Augmentation, AugmentationSettings
+from tests.digits import objective
 
 X = torch.rand(24, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
@@ -40,8 +41,6 @@ def test_every_sample_is_changed_on_its_own():
 
 
 def test_the_two_views_of_a_batch_differ():
-    from tests.digits import objective
-
     batch = objective("simclr").draw(X, torch.arange(24), torch.Generator().manual_seed(0))
     first, second = batch["views"]
     assert all(not torch.equal(a, b) for a, b in zip(first, second, strict=True))
@@ -49,8 +48,6 @@ def test_the_two_views_of_a_batch_differ():
 
 
 def test_views_are_as_large_as_the_images():
-    from tests.digits import objective
-
     batch = objective("simclr").draw(torch.rand(4, 3, 8, 12), torch.arange(4), torch.Generator().manual_seed(0))
     assert [tuple(view.shape) for view in batch["views"]] == [(4, 3, 8, 12)] * 2
 
@@ -61,20 +58,17 @@ def test_nothing_asked_for_changes_nothing():
     assert (square - X).abs().mean() < 0.2
 
 
-@pytest.mark.parametrize(("settings", "share"), [({"flip": 1.0}, 1.0), ({"flip": 0.0}, 0.0)])
-def test_flip(settings, share):
-    from kornia.augmentation import RandomHorizontalFlip
-
-    steps = Augmentation(AugmentationSettings(**settings), (16, 16)).steps
-    assert any(isinstance(step, RandomHorizontalFlip) for step in steps) == bool(share)
-
-
 def test_grey_loses_colour():
     view = _view(AugmentationSettings(jitter=0, hue=0, grey=1.0))
     torch.testing.assert_close(view[:, 0], view[:, 1])
 
 
 CROP = {"crop": 1.0, "flip": 0, "jitter": 0, "hue": 0, "grey": 0}
+
+
+def test_a_flip_is_the_mirror_image():
+    mirrored, plain = (_view(AugmentationSettings(**CROP | {"flip": share})) for share in (1.0, 0.0))
+    torch.testing.assert_close(mirrored, plain.flip(3))
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,25 @@
 """The conditional GAN of PS-FedGAN and SDA-FL: what its discriminator is shown, and what it is asked to say of it."""
 
-from functools import partial
-
 import pytest
 import torch
 
 from common.spec import OptimiserSettings
 from federation.names import selected
 from methods.ps_fedgan import PSFedGAN
-from networks import Conv3
-from objectives import OBJECTIVES, cgan
+from objectives import cgan
 from objectives.objective import Model
+from tests.digits import objective
 from tests.mutation import mutated
 
-IMAGES = {"channels": 3, "image_size": 8}
 MODULE = "objectives.cgan"
 
 
 def _gan(dropout: float = 0.0):
     """A GAN in which, if not told otherwise, nothing is dropped, and a batch of real images that are all white."""
     torch.manual_seed(0)
-    objective = OBJECTIVES["classification"](encoder=partial(Conv3, **IMAGES, width=4), classes=10, **IMAGES)
-    shape = PSFedGAN(objective=objective, latent=6, width=16, dropout=dropout)
-    model = Model(**cgan.gan(shape, objective))
+    classifier = objective("classification")
+    shape = PSFedGAN(objective=classifier, latent=6, width=16, dropout=dropout)
+    model = Model(**cgan.gan(shape, classifier))
     x, y = torch.ones(32, 3, 8, 8), torch.arange(32) % 10
     return model, shape, x, y
 

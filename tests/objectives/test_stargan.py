@@ -12,11 +12,11 @@ from baselines.fedavg import FedAvg
 from common.errors import InputError
 from common.spec import OptimiserSettings
 from diptych.training import client_data
-from federation import ClientData, Simulation
+from federation import Simulation
 from federation.names import selected
 from networks import Conv3
 from objectives.stargan import DISCRIMINATOR, GENERATOR, StarGAN, gradient_penalty
-from tests.digits import STYLES, data, dealt, objective, same, simulate, training
+from tests.digits import STYLES, data, dealt, few, objective, prepared, same, simulate, watch_batches
 from tests.mutation import mutated
 
 ADAM = OptimiserSettings(name="adam", lr=2e-3, betas=(0.5, 0.999))
@@ -30,9 +30,8 @@ def _setting(**settings):
     return made, model, {**batch, "style": torch.tensor([0, 1, 2, 2, 1, 1])}
 
 
-def _few() -> ClientData:
-    """Two batches for each client."""
-    return dataclasses.replace(data(), clients=tuple(indices[:32] for indices in data().clients))
+FEW = few(images=32)
+"""Two batches for each client."""
 
 
 # ---- losses
@@ -137,8 +136,7 @@ def test_each_step_moves_its_own_side_and_nothing_of_the_other():
 def test_the_generator_stands_still_until_its_turn():
     """Four steps of the discriminator in the first round; the generator's first comes with the fifth, in the second."""
     made = FedAvg(objective=objective("stargan", discriminator_steps=5))
-    one = dataclasses.replace(data(), clients=data().clients[:1])
-    simulation = Simulation(made, one, training(rounds=2, local_steps=4), 7)
+    simulation = prepared(made, few(clients=1), local_steps=4)
     start = {name: p.clone() for name, p in simulation.template.named_parameters()}
     moved: list[set[str]] = []
 
@@ -173,18 +171,15 @@ def test_permuted_targets_are_the_batchs_own_domains_in_another_order():
 def test_what_a_client_with_one_domain_is_asked_for(targets):
     """The authors' targets: always for the source, and so for a reconstruction. Uniform ones: for every domain."""
     made = objective("stargan", targets=targets)
-    simulation = Simulation(FedAvg(objective=made), _few(), training(rounds=2), 7)
+    simulation = prepared(FedAvg(objective=made), FEW)
     asked = {client: set() for client in range(len(STYLES))}
-    draw_batches = simulation.local.batches_of
 
-    def watched(phase, client, *others):
-        for batch in draw_batches(phase, client, *others):
-            source, target = made.pairs(batch)
-            assert (source == client).all(), "client k has style k"
-            asked[client] |= set(target.tolist())
-            yield batch
+    def look(client, batch):
+        source, target = made.pairs(batch)
+        assert (source == client).all(), "client k has style k"
+        asked[client] |= set(target.tolist())
 
-    simulation.local.batches_of = watched
+    watch_batches(simulation, look)
     simulation.run()
     everything = set(range(len(STYLES)))
     assert asked == {client: {client} if targets == "permuted" else everything for client in asked}
@@ -198,9 +193,7 @@ def trained():
     """Centralised training on three styles of the embedded digits, a few dozen steps."""
     made = Centralized(objective=objective("stargan", targets="uniform", width=8, discriminator_steps=2))
     pooled = client_data(dealt(), "clients")
-    simulation = Simulation(made, pooled, training(rounds=3, optimiser=ADAM, optimiser_state="persistent"), 7)
-    simulation.run()
-    return simulation
+    return simulate(made, pooled, rounds=3, optimiser=ADAM, optimiser_state="persistent")
 
 
 def _reconstruction_error(simulation, model) -> float:
@@ -220,18 +213,18 @@ def test_a_few_dozen_steps_lower_the_reconstruction_error(trained):
 
 def test_running_statistics_travel():
     made = FedAvg(objective=objective("stargan"))
-    shared = simulate(made, _few(), rounds=1).server.tensors
+    shared = simulate(made, FEW, rounds=1).server.tensors
     means = [name for name in shared if name.endswith("running_mean")]
     assert means
     assert all(shared[name].any() for name in means)
-    kept = simulate(made, _few(), rounds=1, buffers="local").server.tensors
+    kept = simulate(made, FEW, rounds=1, buffers="local").server.tensors
     assert not any(name.endswith("running_mean") for name in kept)
 
 
 def test_threads_give_the_weights_of_the_loop():
     """The penalty's derivative is taken inside of a thread."""
     made = FedAvg(objective=objective("stargan"))
-    assert same(simulate(made, _few()).population.storage, simulate(made, _few(), workers=3).population.storage)
+    assert same(simulate(made, FEW).population.storage, simulate(made, FEW, workers=3).population.storage)
 
 
 def test_translations_are_images_and_leave_the_model_as_it_is(trained):

@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from common.errors import InputError
-from common.spec import DataSettings
 from partitions import Partition, partition
 from partitions.celeba import ATTRIBUTES
 from partitions.source import Source
+from tests.digits import uneven
 from tests.mutation import mutated
+from tests.wrong import refused
 
-STYLES = {"mnist": "digits-plain[0::3]", "svhn": "digits-photo[1::3]", "usps": "digits-bold[2::6]"}
 ONE = dict.fromkeys(("a", "b", "c"), "digits-plain[::3]")
 SHARE = 0.2
-
-
-def _settings(**changes) -> DataSettings:
-    return DataSettings(**{"dataset": "digit", "styles": STYLES, "image_size": 8, "clients_per_style": 5, **changes})
 
 
 DEALS = {
@@ -43,7 +38,7 @@ DEALS = {
 
 
 def _both(changes: dict) -> tuple[Partition, Partition]:
-    return tuple(partition(_settings(**changes, validation_share=share), "", 3) for share in (0.0, SHARE))
+    return tuple(partition(uneven(**changes, validation_share=share), "", 3) for share in (0.0, SHARE))
 
 
 def _picture(dealt: Partition, image: int) -> tuple[str, int]:
@@ -99,14 +94,14 @@ def test_a_client_of_one_class_is_scored_on_all_classes_or_on_its_own():
     """As with test images: all of its style's, or those that are dealt to it."""
     settings = DEALS["one class each"]
     for changes, classes in ((settings, 10), (settings | {"test_images": "dealt"}, 1)):
-        held = partition(_settings(**changes, validation_share=SHARE), "", 3)
+        held = partition(uneven(**changes, validation_share=SHARE), "", 3)
         for mine, scored in zip(held.clients, held.tests, strict=True):
             assert len(held.labels[scored].unique()) == classes
             assert set(held.labels[mine].tolist()) <= set(held.labels[scored].tolist())
 
 
 def test_rotated_domains_are_tested_on_the_same_pictures_in_the_same_order():
-    held = partition(_settings(**DEALS["rotated"], validation_share=SHARE), "", 3)
+    held = partition(uneven(**DEALS["rotated"], validation_share=SHARE), "", 3)
     first, *others = [[_picture(held, image) for image in indices.tolist()] for indices in held.test]
     assert all(other == first for other in others)
 
@@ -124,7 +119,7 @@ def test_whoever_works_in_turns_holds_out_of_every_turn(monkeypatch):
     monkeypatch.setattr(importlib.import_module("partitions.pools"), "load", lambda *_: faces)
     names = {"a": list(ATTRIBUTES[:2]), "b": list(ATTRIBUTES[2:4])}
     workers = {"styles": dict.fromkeys(names, "faces"), "attributes": names, "pool": "together", "clients_per_style": 1}
-    held = partition(_settings(**workers, test_images="dealt", validation_share=SHARE), "", 0)
+    held = partition(uneven(**workers, test_images="dealt", validation_share=SHARE), "", 0)
     out = set(torch.cat(held.tests).tolist())
     for mine, turns in zip(held.clients, held.turns, strict=True):
         assert set(torch.cat(turns).tolist()) == set(mine.tolist())
@@ -133,11 +128,11 @@ def test_whoever_works_in_turns_holds_out_of_every_turn(monkeypatch):
 
 def test_the_draw_is_the_seeds_alone():
     """The same for each method; another with another seed; and nothing else changes with the share."""
-    settings = _settings(validation_share=SHARE)
+    settings = uneven(validation_share=SHARE)
     one, again, other = (partition(settings, "", seed) for seed in (0, 0, 1))
     assert all(torch.equal(a, b) for a, b in zip(one.tests, again.tests, strict=True))
     assert any(len(a) != len(b) or not torch.equal(a, b) for a, b in zip(one.tests, other.tests, strict=True))
-    smaller = partition(_settings(validation_share=0.1), "", 0)
+    smaller = partition(uneven(validation_share=0.1), "", 0)
     assert set(smaller.all_test.tolist()) < set(one.all_test.tolist())
 
 
@@ -151,15 +146,14 @@ def test_the_draw_is_the_seeds_alone():
     ],
 )
 def test_what_cannot_be_held_out_is_one_sentence(changes, says):
-    with pytest.raises(InputError) as error:
-        partition(_settings(**changes), "", 0)
-    assert says in str(error.value)
+    with refused(says):
+        partition(uneven(**changes), "", 0)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])
 def test_a_share_is_below_one(share):
     with pytest.raises(ValueError, match="validation_share"):
-        _settings(validation_share=share)
+        uneven(validation_share=share)
 
 
 # ---- broken on purpose

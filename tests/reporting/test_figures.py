@@ -13,7 +13,7 @@ from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
 from reporting.counts import class_counts
-from reporting.figures import FIGURES, FORMATS, write_figure
+from reporting.figures import FIGURES, FORMATS, in_words, write_figure
 from reporting.mosaics import by_method, mosaic
 
 FEDINB = yaml.safe_load((ROOT / "config" / "papers" / "fedinb.yaml").read_text())
@@ -119,7 +119,7 @@ def _rounds() -> pd.DataFrame:
         for r in (2, 4, 10)
         for metric, v in (("accuracy", 0.05 * r), ("accuracy_std_over_clients", 0.1))
     ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return in_words(pd.DataFrame(rows, columns=COLUMNS), FEDDVA["words"])
 
 
 def _decoded() -> dict[str, np.ndarray]:
@@ -243,6 +243,16 @@ def test_a_figure_of_nothing_says_so(name, tmp_path):
     assert figure.axes[0].texts[0].get_text()
     plt.close(figure)
     write_figure(name, empty, "what it is", [tmp_path / "figure.png"])
+
+
+def test_legends_call_variants_as_tables_do():
+    figure = FIGURES["feddva-figure6"](_rounds())
+    assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == [
+        "FedDVA",
+        "FedAvg",
+        "FedAvg, on FedDVA",
+    ]
+    plt.close(figure)
 
 
 def test_figure_5_shows_the_partition():

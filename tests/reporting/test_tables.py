@@ -171,10 +171,13 @@ def test_a_table_has_the_records_of_its_paper_alone():
     pd.testing.assert_frame_equal(both, _cells("table1", ours))
 
 
-def test_of_a_table_of_which_nothing_was_measured_the_page_says_so_once():
+def test_of_a_table_of_which_nothing_was_measured_the_page_says_so_once_and_where_the_papers_numbers_are():
     cells = _cells("table1", _as_if_measured("table1").iloc[:0])
     text = markdown(_layout("table1"), cells, "about")
     assert text.count("Nothing of it was measured here.") == 1
+    assert f"What the paper prints ({len(published('fedstyle', 'table1'))} numbers) is in the CSV" in text
+    assert "What the paper prints" not in markdown(_layout("table1"), cells.assign(paper=""), "about")
+    assert "How to read it" not in text
     assert "|" not in text.partition("## Notes on printed")[0]
     assert f"- {len(cells)} cells: left out" in text
     assert "Nothing of it was measured here." in latex(_layout("table1"), cells, "about")

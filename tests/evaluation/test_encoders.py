@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from evaluation.dual_clusters import ENCODERS, code_clusters, code_variance, variance_shares
+from evaluation.clusters import clusters
+from evaluation.encoders import ENCODERS, code_variance, variance_shares
 from tests.evaluation.test_dual import CLIENTS, N, _codes, _run
 from tests.mutation import mutated
 
@@ -61,7 +62,7 @@ def test_shares(check):
     ],
 )
 def test_wrong_shares_are_caught(right, wrong):
-    with mutated("evaluation.dual_clusters", "variance_shares", right, wrong) as mutant:
+    with mutated("evaluation.encoders", "variance_shares", right, wrong) as mutant:
         for check in (check_by_hand, check_by_regression):
             with pytest.raises(AssertionError):
                 check(mutant)
@@ -103,7 +104,7 @@ def _by_both() -> dict[str, np.ndarray]:
 
 def test_clusters_and_variance_are_of_the_encoders_that_are_named(tmp_path):
     run = _run(tmp_path, _by_both())
-    score = {(r["role"], r["setting"], r["control"]): r["value"] for r in code_clusters(run, samples=200)}
+    score = {(r["role"], r["setting"], r["control"]): r["value"] for r in clusters(run, samples=200)}
     assert len(score) == 8
     for (role, setting, control), value in score.items():
         clustered = (role, setting, control) == ("own-encoder", "features=c;label=client", "")
@@ -117,13 +118,13 @@ def test_clusters_and_variance_are_of_the_encoders_that_are_named(tmp_path):
 def test_one_client_is_no_clusters(tmp_path):
     arrays = _codes("nothing", "nothing")
     arrays |= {f"codes/{part}/client": np.zeros(N, int) for part in ("train", "test")}
-    assert not list(code_clusters(_run(tmp_path, arrays)))
+    assert not list(clusters(_run(tmp_path, arrays)))
 
 
 @pytest.mark.parametrize(
     ("key", "wrong", "said"),
     [
-        ("own/codes/test/c", lambda x: x[1:], f"must have {N} along 'codes/test'"),
+        ("own/codes/test/c", lambda x: x[1:], f"must have {N} along 'shown codes/test'"),
         ("own/crossed/c", lambda x: x[:, 1:], f"must have {CLIENTS} along 'clients'"),
         ("crossed/z", lambda x: x[:, 0], "must have 3 axes"),
     ],

@@ -1,12 +1,10 @@
-"""Whether FedDVA's codes fall into a cluster for each client, and whose doing that is: the encoder's or the image's."""
+"""By whose encoders FedDVA's codes are, and whose their variance is: the encoder's or the image's."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from pydantic import PositiveInt
 
-from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.rows import result
 
@@ -19,33 +17,6 @@ together, and those by each client's own, as its local training left them (what 
 def encoders(run: RunFolder) -> dict[str, str]:
     """Those of ENCODERS of which the run has left codes."""
     return {role: place for role, place in ENCODERS.items() if f"{place}codes/test/z" in run.features}
-
-
-def some(run: RunFolder, samples: int) -> np.ndarray:
-    """Which of the test images are looked at, at most so many, drawn at random."""
-    images = len(run.features["codes/test/client"])
-    return np.random.default_rng(random_key(run.spec.seed, "code map")).permutation(images)[:samples]
-
-
-def code_clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[str, Any]]:
-    """Mean silhouette of z and of c by client: 1 for separate clusters, 0 for overlapping ones (Fig. 5 in a number).
-
-    The control has the clients' names shuffled.
-    """
-    if not encoders(run) or len(np.unique(run.features["codes/test/client"])) < 2:
-        return
-    from sklearn.metrics import silhouette_score  # two seconds to import, for the runs that have codes
-
-    rows = some(run, samples)
-    owner = run.features["codes/test/client"][rows]
-    shuffled = np.random.default_rng(random_key(run.spec.seed, "shuffled clients")).permutation(owner)
-    for role, place in encoders(run).items():
-        for code in CODES:
-            features = run.features[f"{place}codes/test/{code}"][rows]
-            for groups, control in ((owner, ""), (shuffled, "shuffled-labels")):
-                score = float(silhouette_score(features, groups))
-                setting = f"features={code};label=client"
-                yield result("silhouette", "score", score, setting=setting, role=role, control=control)
 
 
 def code_variance(run: RunFolder) -> Iterator[dict[str, Any]]:

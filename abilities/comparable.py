@@ -1,0 +1,355 @@
+"""What every algorithm is asked alike, so that one table can hold them all: codes of content and of style, answers,
+images of labels that are asked for, and images in another client's style.
+
+An algorithm leaves the arrays of what it is able to do and of nothing else; evaluations never ask which one it is.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from abilities.codes import posteriors
+from abilities.features import passed, shared_model, with_statistics
+from abilities.generation import classes_of, images
+from abilities.scoring import used
+from abilities.trained import Arrays, Look, Trained, as_bytes, looked_at, settled
+from abilities.translation import Translate, domains_of, of_each_class, translate_of
+from federation import copied
+from federation.hooks import Restyling, pooled
+from networks.feddva import Decoder
+from objectives import Generative
+from objectives.cgan import images_of
+
+BATCH = 256
+
+
+# ---- codes
+
+
+class Encoder(NamedTuple):
+    """A model, and how the code of images in [0, 1] is read off it: (model, images) -> {"code": (images, d)}."""
+
+    model: Any
+    look: Look
+
+    def __call__(self, x: Tensor) -> np.ndarray:
+        """Codes (images, d)."""
+        return looked_at(self.look, self.model, x)["code"].numpy()
+
+
+def codes(trained: Trained) -> Arrays:
+    """`codes/<part>/...`: of some images of every client as it sees them, the code of `content` by the model that all
+    share, and of `style` (images, clients, d) by every client's own; beside them what an untrained model makes of
+    content, pixels, label, client and, the client's style by its number, domain. Where no model is shared there is
+    `own-content` (images, clients, d)."""
+    encoders = _encoders(trained)
+    arrays: Arrays = {}
+    for part in ("train", "test") if encoders else ():
+        rows = [_some(trained, k, part) for k in range(len(trained.dealt.clients))]
+        x = torch.cat([trained.seen(k, own, part) for k, own in enumerate(rows)])
+        found = {
+            name: by(x) if isinstance(by, Encoder) else np.stack([encoder(x) for encoder in by], axis=1)
+            for name, by in encoders.items()
+        }
+        found |= {"pixels": as_bytes(x).reshape(len(x), -1), "label": trained.dealt.labels[torch.cat(rows)].numpy()}
+        sizes = [len(own) for own in rows]
+        found |= {"client": np.repeat(range(len(rows)), sizes), "domain": np.repeat(trained.dealt.client_styles, sizes)}
+        arrays |= {f"codes/{part}/{name}": array for name, array in found.items()}
+    return arrays
+
+
+def _some(trained: Trained, client: int, part: str) -> Tensor:
+    dealt = trained.dealt
+    whole = {"train": dealt.clients, "test": dealt.tests}[part][client]
+    return trained.some(whole, max(2, trained.spec.samples.probed // len(dealt.clients)), "codes", part, client)
+
+
+def _encoders(trained: Trained) -> dict[str, Encoder | list[Encoder]]:
+    content, style = _looks(trained)
+    found: dict[str, Encoder | list[Encoder]] = {}
+    if content is not None:
+        shared = whole_shared(trained, content)
+        if shared:
+            found["content"] = Encoder(shared, content)
+        else:
+            found["own-content"] = [Encoder(model, content) for model in trained.own]
+        untrained = with_statistics(copied(trained.simulation.template), content, _trained_on(trained))
+        found["untrained-content"] = Encoder(untrained, content)
+    if style is not None:
+        found["style"] = [Encoder(model, style) for model in trained.own]
+    if (cloud := getattr(trained.simulation.server_work, "classifier", None)) is not None:  # users have none
+        found["content"] = Encoder(cloud, lambda m, x: {"code": m.encoder(x)})
+    return found
+
+
+def _looks(trained: Trained) -> tuple[Look | None, Look | None]:
+    """How the codes of content and of style are read off what a client holds; None where there is none.
+
+    A translator has none: its maps are chosen by the label, so that a probe would read what the code was told.
+    """
+    algorithm, objective, template = trained.algorithm, trained.objective, trained.simulation.template
+    if translate_of(algorithm) is not None or not hasattr(algorithm.global_model(template), "encoder"):
+        return None, None
+    if isinstance(objective, Generative):
+        return (
+            lambda m, x: {"code": algorithm.global_model(m).encoder(objective.scaled(x))},
+            lambda m, x: {"code": algorithm.personal_model(m).style.encoder(objective.scaled(x))},
+        )
+    if has_decoder(trained):
+        return (
+            lambda m, x: {"code": posteriors(algorithm.global_model(m), x)["z"]},
+            lambda m, x: {"code": posteriors(algorithm.personal_model(m), x)["c"]},
+        )
+    content = lambda m, x: {"code": algorithm.global_features(m, x)["features"]}  # noqa: E731
+    if hasattr(template, "style"):
+        return content, lambda m, x: {"code": algorithm.personal_features(m, x)["style"]}
+    return content, None
+
+
+def whole_shared(trained: Trained, look: Look) -> Any:
+    """The model that all share, or the only one; None if a look at it passes through what has not travelled."""
+    images = _trained_on(trained)
+    if not pooled(trained.algorithm):
+        modules = passed(look, trained.simulation.shared_model(), images[:2])
+        names = {f"{path}.{name}" for path, m in modules.items() for name, _ in m.named_parameters(recurse=False)}
+        if not names or not names <= trained.simulation.server.tensors.keys():
+            return None
+    return settled(shared_model(trained, look, images))
+
+
+def _trained_on(trained: Trained) -> Tensor:
+    return trained.dealt.images[trained.dealt.all_train.unique()]
+
+
+def has_decoder(trained: Trained) -> bool:
+    """Codes of content and of style, and images from both (FedDVA, Fig. 2)."""
+    return any(isinstance(part, Decoder) for part in trained.simulation.template.children())
+
+
+# ---- answers
+
+
+Answer = Callable[[Tensor, Tensor], np.ndarray]
+"""(images in [0, 1], labels) -> which of them are read right."""
+
+
+def answers(trained: Trained) -> Arrays:
+    """`answers/own`, `/shared`: whether the label of each client's test images is read right by its own model, and by
+    the server's; `answers/client`, whose they are. `answers/<style>/own`, `/shared`: the same of all test images of a
+    style that no client has, where `own` is the share of the clients whose models are right."""
+    dealt, answering = trained.dealt, {"own": _own_answers(trained), "shared": _shared_answers(trained)}
+    tested = [(trained.seen(k, rows, "answers"), dealt.labels[rows]) for k, rows in enumerate(dealt.tests)]
+    arrays = {
+        f"answers/{who}": np.concatenate([answer(*mine) for answer, mine in zip(by, tested, strict=True)])
+        for who, by in answering.items()
+        if by
+    }
+    if arrays:
+        arrays["answers/client"] = np.repeat(range(len(tested)), [len(y) for _, y in tested])
+    for style, name in enumerate(dealt.styles):
+        if style not in dealt.seen:
+            x, y = _of_style(trained, style, dealt.test[style]), dealt.labels[dealt.test[style]]
+            for who, by in answering.items():
+                if by:
+                    each = {id(answer): answer for answer in by}.values()
+                    arrays[f"answers/{name}/{who}"] = np.mean([answer(x, y) for answer in each], axis=0)
+    return arrays
+
+
+def _own_answers(trained: Trained) -> list[Answer]:
+    """By each client's model as it would use it; nothing where it has no head."""
+    algorithm, x = trained.algorithm, _trained_on(trained)[:1].float() / 255
+    look = lambda m, x, y: {"right": algorithm.scores(m, x, y)["accuracy"]}  # noqa: E731
+    if "accuracy" not in algorithm.scores(used(trained, 0).eval(), x, torch.zeros(1, dtype=torch.long)):
+        return []
+    return _for_all_clients(trained, [_answer(used(trained, k), look) for k in trained.clients])
+
+
+def _shared_answers(trained: Trained) -> list[Answer]:
+    """By the model that all share, or the server's own; nothing where there is none with a head."""
+    algorithm, work = trained.algorithm, trained.simulation.server_work
+    clients = len(trained.dealt.clients)
+    if work is not None and hasattr(work, "classifier"):
+        return [lambda x, y: work.scores(x, y)["accuracy"].numpy()] * clients
+    if not _own_answers(trained):
+        return []
+    look = lambda m, x, y: {"right": trained.objective.scores(algorithm.global_model(m), x, y)["accuracy"]}  # noqa: E731
+    shared = whole_shared(trained, lambda m, x: look(m, x, torch.zeros(len(x), dtype=torch.long)))
+    return [_answer(shared, look)] * clients if shared else []
+
+
+def _answer(model: Any, look: Look) -> Answer:
+    return lambda x, y: looked_at(look, model, x, y)["right"].numpy()
+
+
+def _for_all_clients(trained: Trained, found: list[Any]) -> list[Any]:
+    """What there is for each client that has images; pooled, one for all."""
+    return found * len(trained.dealt.clients) if pooled(trained.algorithm) else found
+
+
+def _of_style(trained: Trained, style: int, rows: Tensor) -> Tensor:
+    """Images in [0, 1] as clients of a style see them, or would."""
+    views = trained.dealt.style_views
+    return trained.shown(rows, None if views is None else views[style], "comparable", style, len(rows))
+
+
+# ---- images of labels that are asked for
+
+
+def asked(trained: Trained) -> Arrays:
+    """`asked/<k>/made`: images by client k's own generator; `asked/<k>/labels`: what was asked for, evenly over the
+    labels of its images, or -1 where no label can be; `asked/<k>/real`, `/real-labels`: as many of its test images, and
+    `other`, `/other-labels`: of its training images."""
+    make = _maker(trained)
+    if make is None:
+        return {}
+    arrays: Arrays = {}
+    for k in range(len(trained.dealt.clients)):
+        known, count = classes_of(trained, k), trained.spec.samples.images
+        labels = known.repeat(-(-count // len(known)))[:count]
+        made, told = make(k, labels, trained.stream("asked", k))
+        arrays |= {
+            f"asked/{k}/made": as_bytes(made),
+            f"asked/{k}/labels": labels.numpy() if told else np.full(count, -1),
+        }
+        for name, whole in (("real", trained.dealt.tests[k]), ("other", trained.dealt.clients[k])):
+            rows = trained.some(whole, count, "asked", name, k)
+            arrays |= {
+                f"asked/{k}/{name}": as_bytes(trained.seen(k, rows, "asked")),
+                f"asked/{k}/{name}-labels": trained.dealt.labels[rows].numpy(),
+            }
+    return arrays
+
+
+Make = Callable[[int, Tensor, torch.Generator], tuple[Tensor, bool]]
+"""(client, labels, random numbers) -> images in [0, 1], and whether they were told the labels."""
+
+
+def _maker(trained: Trained) -> Make | None:
+    template = trained.simulation.template
+    if isinstance(trained.objective, Generative):
+        models, told = _for_all_clients(trained, trained.personal_models), trained.objective.conditional
+        return lambda k, y, draw: (torch.cat(list(images(trained, models[k], y, draw))), told)
+    if hasattr(template, "generator") and hasattr(template, "discriminator"):
+        own = _for_all_clients(trained, trained.own)
+        return lambda k, y, draw: (_by_gan(own[k].generator, y, draw), True)
+    if has_decoder(trained):
+        own = _for_all_clients(trained, trained.own)
+        return lambda k, y, draw: (_decoded(own[k], len(y), draw), False)
+    return None
+
+
+@torch.no_grad()
+def _by_gan(generator: Any, labels: Tensor, draw: torch.Generator) -> Tensor:
+    return images_of(generator, torch.randn(len(labels), generator.latent, generator=draw), labels)
+
+
+def _decoded(model: Any, count: int, draw: torch.Generator) -> Tensor:
+    """Of z and c drawn from their prior."""
+    z, c = (torch.randn(count, model.encoder.latent, generator=draw) for _ in range(2))
+    return looked_at(_decode, model, z, c)["images"]
+
+
+def _decode(model: Any, z: Tensor, c: Tensor) -> dict[str, Tensor]:
+    return {"images": (model.decoder(z, c) + 1) / 2}
+
+
+# ---- images in another client's style
+
+
+def translated(trained: Trained) -> Arrays:
+    """`real/<source>`, test images of a style as its clients see them, and `label/<source>`; `translated/<source>/
+    <target>`, the same as images of another; `counterpart/<source>/<target>`, where it is known what they ought to be;
+    and `other/<style>`, training images of the style, with `other-label/<style>`."""
+    dealt, translate = trained.dealt, _translator(trained)
+    if translate is None:
+        return {}
+    styles, count = domains_of(dealt), trained.spec.samples.images
+    rows = {name: of_each_class(dealt, dealt.test[style], count) for name, style in styles.items()}
+    shown = {name: _of_style(trained, style, rows[name]) for name, style in styles.items()}
+    made = dict(translate(shown, {name: dealt.labels[own] for name, own in rows.items()}))
+    arrays = {f"translated/{a}/{b}": as_bytes(images) for (a, b), images in made.items()}
+    if not made:
+        return arrays
+    for source, style in styles.items():
+        others = of_each_class(dealt, dealt.train[style], count)
+        arrays |= {
+            f"real/{source}": as_bytes(shown[source]),
+            f"label/{source}": dealt.labels[rows[source]].numpy(),
+            f"other/{source}": as_bytes(_of_style(trained, style, others)),
+            f"other-label/{source}": dealt.labels[others].numpy(),
+        }
+    for a, b, known in _counterparts(trained, styles, rows):
+        arrays[f"counterpart/{a}/{b}"] = as_bytes(known)
+    return arrays
+
+
+Shown = dict[str, Tensor]
+"""Of each style, images in [0, 1], or their labels."""
+Pairs = Iterator[tuple[tuple[str, str], Tensor]]
+"""(source, target), and the images."""
+
+
+def _translator(trained: Trained) -> Callable[[Shown, Shown], Pairs] | None:
+    if (translate := translate_of(trained.algorithm)) is not None:
+        return lambda x, y: _by_translator(trained, translate, x, y)
+    if isinstance(trained.algorithm, Restyling):
+        return lambda x, y: _by_restyling(trained, x, y)
+    if has_decoder(trained):
+        return lambda x, y: _by_exchange(trained, x)
+    return None
+
+
+def _by_translator(trained: Trained, translate: Translate, x: Shown, y: Shown) -> Pairs:
+    members = torch.nn.ModuleList(trained.synchronised[:: trained.spec.data.clients_per_style])
+    for a, source in enumerate(x):
+
+        def look(members: Any, images: Tensor, labels: Tensor, a: int = a) -> dict[str, Tensor]:
+            return dict(zip(x, translate(members, images, labels, a, range(len(x))), strict=True))
+
+        yield from (((source, b), made) for b, made in looked_at(look, members, x[source], y[source]).items())
+
+
+def _by_restyling(trained: Trained, x: Shown, y: Shown) -> Pairs:
+    """By the method's own procedure, which is given all images at once, since it trains before it transfers."""
+    assert isinstance(trained.algorithm, Restyling)
+    draw, everything = trained.stream("comparable", "re-styling"), torch.cat(list(x.values()))
+    found = trained.algorithm.restyled(trained.global_models, draw, everything, torch.cat(list(y.values())))
+    if "restyle/test-restyled" in found:
+        made = found["restyle/test-restyled"][:: trained.spec.data.clients_per_style]
+        for target, by in zip(x, made.cpu(), strict=True):
+            for source, part in zip(x, by.split([len(images) for images in x.values()]), strict=True):
+                yield (source, target), part
+
+
+def _by_exchange(trained: Trained, x: Shown) -> Pairs:
+    """z of an image by its client's encoder, c of an image of the target's by its own, and the target's decoder."""
+    models = dict(zip(x, trained.personal_models[:: trained.spec.data.clients_per_style], strict=True))
+    found = {name: looked_at(posteriors, model, x[name]) for name, model in models.items()}
+    for a in x:
+        for b, model in models.items():
+            z, c = found[a]["z"], found[b]["c"]
+            draw = torch.randint(len(c), (len(z),), generator=trained.stream("comparable", "exchange", a, b))
+            yield (a, b), looked_at(_decode, model, z, c[draw])["images"]
+
+
+def _counterparts(trained: Trained, styles: dict[str, int], rows: Shown) -> Iterator[tuple[str, str, Tensor]]:
+    """Where styles show the same images in ways of their own: what those of a source look like in a target."""
+    dealt, sources = trained.dealt, trained.spec.data.styles
+    for a, style in styles.items():
+        for b, other in styles.items():
+            if dealt.style_views is not None:
+                yield a, b, _of_style(trained, other, rows[a])
+            elif trained.spec.data.paired and sources[a] == sources[b]:
+                place = torch.searchsorted(dealt.test[style], rows[a])
+                yield a, b, _of_style(trained, other, dealt.test[other][place])
+
+
+# ---- by the names that a specification asks for them by (`abilities`)
+
+NUMBERS = {"codes": codes, "answers": answers}
+IMAGES = {"generation": asked, "translation": translated}
+"""What goes into features.npz, and into samples.npz."""

@@ -1,0 +1,148 @@
+"""What is measured of all methods alike, on what `abilities.comparable` leaves: answers; images of labels that were
+asked for; images in another client's style. What a method is not able to has no record."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from common.keys import random_key
+from common.run_folder import RunFolder
+from evaluation.frechet import frechet_distance, gaussian
+from evaluation.judge import load
+from evaluation.rows import result
+from evaluation.transport import exact, flat
+
+Arrays = dict[str, np.ndarray]
+
+
+def answers(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """The share of test images whose label is read right, the mean over clients and by client: by each client's own
+    model, and by the model that all share (`role`). On a style that no client has (`domain`), the mean over images."""
+    arrays = {key: array for key, array in run.features.items() if key.startswith("answers/")}
+    for role in ("own", "shared"):
+        if f"answers/{role}" in arrays:
+            right, client = arrays[f"answers/{role}"], arrays["answers/client"]
+            by = {k: float(right[client == k].mean()) for k in np.unique(client).tolist()}
+            yield result("accuracy", "fraction", float(np.mean(list(by.values()))), role=role)
+            yield result("accuracy_worst_client", "fraction", min(by.values()), role=role)
+            for k, value in by.items():
+                yield result("accuracy", "fraction", value, role=role, client=f"client-{k + 1}")
+        for key in arrays:
+            if key.count("/") == 2 and key.endswith(f"/{role}"):
+                domain = key.split("/")[1]
+                yield result("accuracy", "fraction", float(arrays[key].mean()), role=role, domain=domain)
+
+
+class Shown(NamedTuple):
+    """Images of one style, and what they ought to be.
+
+    Attributes:
+        images: bytes (n, channels, size, size).
+        labels: what they ought to show, (n,); -1 where nothing was asked for.
+        style: whose they ought to be.
+        known: what each ought to look like, as images; None where nobody knows.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    style: str
+    known: np.ndarray | None = None
+
+
+Cases = dict[str, list[Shown]]
+"""Control -> images, style by style or pair by pair."""
+
+
+def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Images of labels that a client's own generator was asked for, the mean over clients.
+
+    `label_agreement`: the judge reads that label. `style_agreement`: it takes the image for one of the client's style.
+    `fid`, on the judge's features, and `wd_exact`, over all classes together: how far they are from the client's test
+    images. Controls: `floor`, the client's training images; `noise`, uniform noise.
+    """
+    arrays, styles = run.samples, _styles(run)
+    clients = sorted({int(key.split("/")[1]) for key in arrays if key.startswith("asked/")})
+    if not clients:
+        return
+    rng = np.random.default_rng(random_key(run.spec.seed, "noise"))
+    real = {k: Shown(arrays[f"asked/{k}/real"], arrays[f"asked/{k}/real-labels"], styles[k]) for k in clients}
+    cases: Cases = {
+        "": [Shown(arrays[f"asked/{k}/made"], arrays[f"asked/{k}/labels"], styles[k]) for k in clients],
+        "floor": [Shown(arrays[f"asked/{k}/other"], arrays[f"asked/{k}/other-labels"], styles[k]) for k in clients],
+        "noise": [of._replace(images=rng.integers(0, 256, of.images.shape, dtype=np.uint8)) for of in real.values()],
+    }
+    yield from _measured(run, "images=asked", cases, list(real.values()))
+
+
+def translated_images(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """Images of each style in every other, the mean over ordered pairs.
+
+    As of `asked_images`, with the label of the image that was translated, and distances to the target's test images;
+    where it is known what an image ought to look like, `pixel_error`, the mean absolute difference of a pixel in
+    [0, 1], and `ssim`. Controls: `identity`, nothing was translated; `floor`, training images of the target's own;
+    `counterpart`, what the images ought to look like.
+    """
+    arrays = run.samples
+    pairs = [tuple(key.split("/")[1:]) for key in arrays if key.startswith("translated/")]
+    pairs = [(a, b) for a, b in pairs if a != b]
+    if not pairs:
+        return
+
+    def shown(key: str, a: str, b: str) -> Shown:
+        return Shown(arrays[key], arrays[f"label/{a}"], b, arrays.get(f"counterpart/{a}/{b}"))
+
+    cases: Cases = {
+        "": [shown(f"translated/{a}/{b}", a, b) for a, b in pairs],
+        "identity": [shown(f"real/{a}", a, b) for a, b in pairs],
+        "floor": [Shown(arrays[f"other/{b}"], arrays[f"other-label/{b}"], b) for _, b in pairs],
+    }
+    if all(f"counterpart/{a}/{b}" in arrays for a, b in pairs):
+        cases["counterpart"] = [shown(f"counterpart/{a}/{b}", a, b) for a, b in pairs]
+    real = [Shown(arrays[f"real/{b}"], arrays[f"label/{b}"], b) for _, b in pairs]
+    yield from _measured(run, "images=translated", cases, real)
+
+
+def _styles(run: RunFolder) -> dict[int, str]:
+    """The style of each client."""
+    return {int(row["client"]): str(row["style"]) for row in run.table("partition.csv")}
+
+
+Measured = Iterator[tuple[str, str, float]]
+"""Metric, unit and value."""
+
+
+def _measured(run: RunFolder, setting: str, cases: Cases, real: list[Shown]) -> Iterator[dict[str, Any]]:
+    """The means over styles or pairs, each against the real images in its place of `real`."""
+    judge, styles = load(run.judge), _styles(run)
+    features = {id(x.images): gaussian(judge(x.images)[0], f"test images of {x.style}") for x in real}
+    for control, shown in cases.items():
+        found: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for made, own in zip(shown, real, strict=True):
+            said, labels, client = judge(made.images)
+            distance = frechet_distance(gaussian(said, f"{setting} of {made.style}"), features[id(own.images)])
+            found["fid", "score"].append(distance)
+            found["wd_exact", "score"].append(exact(flat(made.images), flat(own.images)).value)
+            of_style = np.array([styles[k] == made.style for k in client.tolist()])
+            found["style_agreement", "fraction"].append(float(of_style.mean()))
+            if (made.labels >= 0).all():
+                found["label_agreement", "fraction"].append(float((labels == made.labels).mean()))
+            if made.known is not None:
+                for name, value in compared(made.images, made.known).items():
+                    found[name, "score"].append(value)
+        for (metric, unit), values in found.items():
+            yield result(metric, unit, float(np.mean(values)), setting=setting, control=control)
+
+
+def compared(images: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """How far images (n, channels, size, size), bytes, are from what they ought to look like: mean absolute difference
+    of a pixel in [0, 1], and structural similarity, window 11."""
+    from kornia.metrics import ssim  # half a second, which only what is compared with others need pay
+
+    ours, theirs = (torch.from_numpy(x).double() / 255 for x in (images, known))
+    return {
+        "pixel_error": float((ours - theirs).abs().mean()),
+        "ssim": float(ssim(ours, theirs, window_size=11).mean()),
+    }

@@ -1,0 +1,46 @@
+"""What is gathered for a report."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from reporting.cells import Found, Layout
+from reporting.claims import Finding
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its layout, its cells with what is said of each and whether it is `configured`, and the evidence by the
+    keys of a cell, best first."""
+
+    layout: Layout
+    cells: pd.DataFrame
+    found: Found
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: its tables, what was found of its claims, and what its figures here show, by name."""
+
+    name: str
+    title: str
+    tables: list[Table]
+    claims: list[Finding]
+    shows: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a report is made of.
+
+    Attributes:
+        records: ours, of one scale or several.
+        about: scale -> what it is.
+        figures: PNG files, named <paper>-<figure>.
+    """
+
+    records: pd.DataFrame
+    papers: list[Paper]
+    about: dict[str, str]
+    figures: list[Path]
