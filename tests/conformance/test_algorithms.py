@@ -296,6 +296,31 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
     assert bool(noted) == (issubclass(algorithm_class(name), Exchanging))
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_its_clients_send_is_attacked_or_they_send_nothing(name, tmp_path):
+    spec, folder = _spec(name, _fitting(name), rounds=1, local_steps=2), tmp_path / "conformance" / name
+    few = {"per_class": 2} if name in DATA else {"at_most": 2}
+    settings = spec.model_dump(mode="json") | {"inversion": {"iterations": 1}, "features": False}
+    settings["data"] |= few
+    settings["samples"]["members"] = 2
+    if name in STARTS:
+        settings["start"] = "conformance/start"
+        (tmp_path / "conformance" / "start").mkdir(parents=True)
+        save_file(
+            {f"clients/{k}": t for k, t in STARTS[name].items()}, tmp_path / "conformance/start/model.safetensors"
+        )
+    folder = tmp_path / "conformance" / name
+    if name in ("local", "centralized", "server-only"):
+        with pytest.raises(InputError, match=f"inversion: clients of algorithm '{name}' send nothing"):
+            left_by(Spec(**settings), folder)
+        return
+    left = left_by(Spec(**settings), folder).samples
+    users = range(spec.data.clients)
+    assert all(left[f"inverted/{k}/found"].shape == left[f"inverted/{k}/true"].shape for k in users)
+    asked = {key for key in left if key.startswith("membership/")}
+    assert asked == {f"membership/{k}/{who}" for k in users for who in ("members", "others") if name != "fedinb"}
+
+
 # ---- how it is written
 
 
