@@ -121,7 +121,7 @@ def _comparable(trained: Trained) -> tuple[Arrays, Arrays]:
     """Codes and answers; images; and whatever those who listen make of what they heard, which has keys of its own."""
     kept: Arrays = {}
     samples = (inverted(trained) if _is_inverted(trained) else {}) | (membership(trained) if _is_asked(trained) else {})
-    for name in trained.spec.abilities:
+    for name in trained.spec.abilities if trained.spec.features else ():
         kept |= NUMBERS[name](trained) if name in NUMBERS else {}
         samples |= IMAGES[name](trained) if name in IMAGES else {}
     return kept, samples

@@ -80,7 +80,7 @@ class DataSettings(_Settings):
         server_share: of each style's training images, stratified by class, that the server has and no client.
         at_most: images that a client has, drawn at random from its share; null for all.
         validation_share: of each client's training images, in the proportions of their classes, that nobody trains on;
-            all that is measured on test images is measured on these, and not on test images.
+            all that is measured on test images is measured on these, and not on test images, nor on `unseen` styles.
         resample: `mean` brings every style's training images to the mean number over styles (FedStyle, App. A).
         train_fraction: of a source without an official test split.
 
