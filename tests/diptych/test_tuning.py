@@ -91,7 +91,7 @@ def test_a_search_sees_validation_images_and_another_seed(scale, paper):
 def test_what_a_paper_states_is_not_searched_for():
     """FedStyle, PaDPaF, FedINB, and FedDVA's Adam of 0.001."""
     for scale, paper in SEARCHES:
-        assert paper in {"psfedgan", "feddva"}
+        assert paper in {"psfedgan", "feddva", "common"}
         for trial in _trials(scale, paper):
             assert paper != "feddva" or "training" not in trial.overlay
 

@@ -1,0 +1,62 @@
+"""The rules of the benchmark's page, held to its file: the same images and the same passes over them for everybody."""
+
+import pytest
+
+from common.spec import Spec
+from diptych.assembly import build_algorithm
+from diptych.study import Study, load_study
+from federation import Phase
+from federation.hooks import FineTuning
+
+SCALES = ("reference-common", "digits")
+PASSES = {"reference-common": 40, "digits": 20}
+"""Over its images at each client, in all that a method trains."""
+
+
+def passes(study: Study, spec: Spec) -> float:
+    """Over a client's images, from what the algorithm's own phases say; those of the run before it included."""
+    algorithm, training = build_algorithm(spec, classes=10), spec.training
+
+    def of(phases: list[Phase]) -> float:
+        return sum((training.local_epochs if p.epochs is None else p.epochs) * p.share for p in phases)
+
+    after = of(algorithm.epilogue()) if isinstance(algorithm, FineTuning) else 0
+    before = passes(study, study.specs[spec.start]) if spec.start else 0
+    return before + of(algorithm.prologue()) + training.rounds * of(algorithm.phases()) + after
+
+
+def _of_the_study(scale: str) -> tuple[Study, dict[str, Spec]]:
+    study = load_study(scale)
+    prepared = {spec.start for spec in study.specs.values() if spec.start}
+    specs = {run: spec for run, spec in study.specs.items() if run.startswith("common/") and run not in prepared}
+    return study, specs
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_everybody_passes_as_often_over_its_images(scale):
+    study, specs = _of_the_study(scale)
+    first = study.scale.seeds[0]
+    found = {run: passes(study, spec) for run, spec in specs.items() if spec.seed == first}
+    assert {run: n for run, n in found.items() if n != PASSES[scale]} == {}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_everybody_has_the_same_images_on_a_condition_and_seed(scale):
+    _, specs = _of_the_study(scale)
+    by_condition: dict[tuple[str, int], set[str]] = {}
+    for run, spec in specs.items():
+        by_condition.setdefault((run.split("/")[1], spec.seed), set()).add(spec.data.model_dump_json())
+    assert all(len(data) == 1 for data in by_condition.values())
+
+
+def test_everybody_is_asked_the_same_and_batches_are_of_one_size():
+    _, specs = _of_the_study("reference-common")
+    assert {tuple(spec.abilities) for spec in specs.values()} == {("codes", "answers", "generation", "translation")}
+    assert len({(spec.samples, spec.training.batch_size, spec.score_every) for spec in specs.values()}) == 1
+
+
+def test_whoever_answers_is_tuned_on_as_many_points():
+    tuning = load_study("reference-common").papers["common"].tuning
+    assert tuning is not None
+    assert {len(grid.points) for grid in tuning.grids} == {3}
+    assert tuning.seed not in load_study("reference-common").scale.seeds
