@@ -65,7 +65,8 @@ def test_every_method_has_as_many_trials_and_the_same_budget(scale, paper):
     assert set(of_method["rest"].nunique()) == {1}, "nothing but what the point says is different"
     assert len(set(frame["data"])) == 1, "the same images, held out alike"
     server = frame["method"] == "server-only"  # which has a hundredth of the images
-    assert len(set(frame.loc[~server, "passes"])) == 1
+    if paper != "common":  # where some have several phases in a round, all of which test_common_ground.py counts
+        assert len(set(frame.loc[~server, "passes"])) == 1
     assert set(frame["seed"]) == {tuning.seed}
 
 
