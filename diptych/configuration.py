@@ -148,7 +148,9 @@ class Figure(_Config):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
-    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points", "searches"] = "records"
+    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points", "searches", "ranks"] = (
+        "records"
+    )
     where: dict[str, list[str]] = {}
 
 

@@ -5,14 +5,17 @@ each block, Iman and Davenport's correction of Friedman's test, then Nemenyi's t
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from math import inf, sqrt
+from typing import Any
 
 import pandas as pd
 from scipy import stats
 
-from reporting.evidence import Evidence, Key
+from reporting.evidence import Evidence, Found, Key
 from reporting.layout import ABILITY, MEASURE, Layout
 from reporting.verdict import ALPHA, Judgement, Verdict
+from reporting.wording import called, names
 
 BLOCKS = METHODS = 3
 """Fewer of either are not ranked."""
@@ -46,6 +49,19 @@ def _ranked(part: pd.DataFrame, layout: Layout, high: bool) -> pd.DataFrame:
         return part.iloc[:0]
     ranks = matrix.rank(axis="columns", ascending=not high).melt(ignore_index=False).reset_index()
     return part.drop(columns="value").drop_duplicates([*layout.rows, "seed"]).merge(ranks)
+
+
+def told(layout: Layout, found: Found) -> pd.DataFrame:
+    """The ranks themselves, as a figure shows them: `measure` and method (`called`) in words, `block` and `rank`."""
+    words = names(layout.words)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for key, several in found.items():
+        at = dict(zip(layout.keys, key, strict=True))
+        measure, method = (", ".join(called(k, [at[c] for c in k], words)) for k in (layout.columns, layout.rows))
+        ranks = several[0].values if several else {}
+        of_measure = rows.setdefault(measure, [])
+        of_measure += [{"measure": measure, "called": method, "block": b, "rank": r} for b, r in ranks.items()]
+    return pd.DataFrame(list(chain(*rows.values())), columns=["measure", "called", "block", "rank"])
 
 
 def within_critical_difference(ranks: Mapping[Key, Evidence]) -> dict[Key, Judgement]:
