@@ -66,7 +66,7 @@ class Measure(_Config):
         of: the columns that its number is the sum of; of other columns than `value`, once for each run.
         per: what the sum is divided by.
         unit: of the result; the records' own if empty.
-        better: which number is, so that the best are marked; nothing is marked if empty.
+        better: which number is, so that the best are marked; null if none is to be.
         lacks: why a method that has the ability has no such number, where others have one.
     """
 
@@ -74,7 +74,7 @@ class Measure(_Config):
     of: Annotated[list[Annotated[str, AfterValidator(_is_column)]], Field(min_length=1)] = ["value"]
     per: PositiveFloat = 1.0
     unit: str = ""
-    better: Literal["high", "low", ""] = ""
+    better: Literal["high", "low"] | None = None
     lacks: str = ""
 
 

@@ -18,7 +18,7 @@ class Measure:
         of: the columns that its number is the sum of; of other columns than `value`, once for each run.
         per: what the sum is divided by.
         unit: of the result; the records' own if empty.
-        better: `high` or `low`, whichever is; nothing is marked if empty.
+        better: `high` or `low`, whichever is, so that the best are marked; None if none is to be.
         lacks: why a method that has the ability has no such number, where others have one.
     """
 
@@ -28,7 +28,7 @@ class Measure:
     of: Sequence[str] = ("value",)
     per: float = 1.0
     unit: str = ""
-    better: str = ""
+    better: str | None = None
     lacks: str = ""
 
 
