@@ -207,7 +207,7 @@ def asked(trained: Trained) -> Arrays:
     if make is None:
         return {}
     arrays: Arrays = {}
-    for k in trained.clients:
+    for k in range(len(trained.dealt.clients)):
         known, count = classes_of(trained, k), trained.spec.samples.images
         labels = known.repeat(-(-count // len(known)))[:count]
         made, told = make(k, labels, trained.stream("asked", k))
@@ -231,12 +231,14 @@ Make = Callable[[int, Tensor, torch.Generator], tuple[Tensor, bool]]
 def _maker(trained: Trained) -> Make | None:
     template = trained.simulation.template
     if isinstance(trained.objective, Generative):
-        models, told = trained.personal_models, trained.objective.conditional
+        models, told = _for_all_clients(trained, trained.personal_models), trained.objective.conditional
         return lambda k, y, draw: (torch.cat(list(images(trained, models[k], y, draw))), told)
     if hasattr(template, "generator") and hasattr(template, "discriminator"):
-        return lambda k, y, draw: (_by_gan(trained.own[k].generator, y, draw), True)
+        own = _for_all_clients(trained, trained.own)
+        return lambda k, y, draw: (_by_gan(own[k].generator, y, draw), True)
     if has_decoder(trained):
-        return lambda k, y, draw: (_decoded(trained.own[k], len(y), draw), False)
+        own = _for_all_clients(trained, trained.own)
+        return lambda k, y, draw: (_decoded(own[k], len(y), draw), False)
     return None
 
 
@@ -268,7 +270,10 @@ def translated(trained: Trained) -> Arrays:
     styles, count = domains_of(dealt), trained.spec.samples.images
     rows = {name: of_each_class(dealt, dealt.test[style], count) for name, style in styles.items()}
     shown = {name: _of_style(trained, style, rows[name]) for name, style in styles.items()}
-    arrays: Arrays = {}
+    made = dict(translate(shown, {name: dealt.labels[own] for name, own in rows.items()}))
+    arrays = {f"translated/{a}/{b}": as_bytes(images) for (a, b), images in made.items()}
+    if not made:
+        return arrays
     for source, style in styles.items():
         others = of_each_class(dealt, dealt.train[style], count)
         arrays |= {
@@ -277,9 +282,6 @@ def translated(trained: Trained) -> Arrays:
             f"other/{source}": as_bytes(_of_style(trained, style, others)),
             f"other-label/{source}": dealt.labels[others].numpy(),
         }
-    labels = {name: dealt.labels[own] for name, own in rows.items()}
-    for (a, b), made in translate(shown, labels):
-        arrays[f"translated/{a}/{b}"] = as_bytes(made)
     for a, b, known in _counterparts(trained, styles, rows):
         arrays[f"counterpart/{a}/{b}"] = as_bytes(known)
     return arrays

@@ -10,7 +10,12 @@ from torch import Tensor, nn
 
 from abilities.generation import classes_of
 from abilities.trained import Arrays, Trained, as_bytes
+from attacks.inversion import Inversion
+from attacks.membership import COMPANY, Membership, says
+from common.keys import random_key
+from federation import copied
 from federation.data import as_float
+from federation.hooks import Preparing
 from networks.cgan import hidden_units
 from objectives.cgan import Twin, images_of
 
@@ -41,7 +46,7 @@ def overheard(trained: Trained) -> Arrays:
             f"made/{k}/cloud/identical": np.array(_same(generator, twin.generator)),
             f"client/{k}/style": trained.style_of(k),
         }
-        arrays |= {f"membership/{k}/{which}": said for which, said in _membership(trained, k, twin).items()}
+        arrays |= _by_discriminator(trained, k, twin, ASKED)
     for eavesdropper in _eavesdroppers(trained):
         for who, ulps in eavesdropper.labels.items():
             name = f"made/{eavesdropper.user}/{who}"
@@ -90,38 +95,92 @@ def _by_round(twin: Twin) -> np.ndarray:
 
 
 @torch.no_grad()
-def _membership(trained: Trained, user: int, twin: Twin) -> Arrays:
+def _by_discriminator(trained: Trained, user: int, twin: Twin, count: int) -> Arrays:
     """How real the discriminator that was last published takes images for, nothing dropped: those that the user has
     trained on, and as many test images, at most, of the same labels that nobody has."""
     dealt = trained.dealt
-    own, tests = dealt.clients[user], dealt.all_test
-    tests = tests[torch.isin(dealt.labels[tests], dealt.labels[own])]
-    draw = trained.stream("membership", user)
     arrays = {}
-    for which, indices in (("members", own), ("others", tests)):
-        rows = indices[torch.randperm(len(indices), generator=draw)[: min(len(own), len(tests), ASKED)]]
+    for which, rows in _asked(trained, user, dealt.all_test, count).items():
         images, labels = 2 * as_float(dealt.images[rows]) - 1, dealt.labels[rows]
         whole = [torch.ones(len(rows), units) for units in hidden_units(twin.discriminator.width)]
-        arrays[which] = twin.discriminator(images, labels, whole).numpy()
+        arrays[f"membership/{user}/{which}"] = twin.discriminator(images, labels, whole).numpy()
     return arrays
 
 
-# ---- updates that are inverted
+def _asked(trained: Trained, user: int, tests: Tensor, count: int) -> dict[str, Tensor]:
+    """As many of a user's training images as of test images with its labels, `count` at most."""
+    dealt = trained.dealt
+    own = dealt.clients[user]
+    tests = tests[torch.isin(dealt.labels[tests], dealt.labels[own])]
+    draw, most = trained.stream("membership", user), min(len(own), len(tests), count)
+    return {
+        which: indices[torch.randperm(len(indices), generator=draw)[:most]]
+        for which, indices in (("members", own), ("others", tests))
+    }
+
+
+# ---- who asks what was last sent
+
+
+def membership(trained: Trained) -> Arrays:
+    """`membership/<user>/...`: what the model, or discriminator, that a user has last sent says of its training images,
+    and of test images of its style and labels, up to `samples.members` of each."""
+    count, wiretap = trained.spec.samples.members, trained.listening(Membership)
+    assert wiretap is not None
+    if hasattr(trained.simulation.server_work, "twins"):
+        parts = [_by_discriminator(trained, k, twin, count) for k, twin in _twins(trained)]
+    else:
+        parts = [_by_loss(trained, wiretap, k, count) for k in sorted(wiretap.back)]
+    return {key: said for part in parts for key, said in part.items()}
+
+
+def _by_loss(trained: Trained, wiretap: Membership, user: int, count: int) -> Arrays:
+    dealt = trained.dealt
+    style = dealt.client_styles[user]
+    asked = _asked(trained, user, dealt.test[style], count)
+    rest = dealt.all_test[~torch.isin(dealt.all_test, asked["others"])]
+    company = _seen(trained, user, trained.some(rest, COMPANY, "company", user))
+    shown = None if dealt.image_styles is None else int(style)
+    begun, seed = _begun(trained)[user], random_key(trained.simulation.seed, "membership", user)
+    return {
+        f"membership/{user}/{which}": says(
+            trained.algorithm, wiretap, user, begun, _seen(trained, user, rows), company, shown, seed
+        ).numpy()
+        for which, rows in asked.items()
+    }
+
+
+def _seen(trained: Trained, user: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Images as a user sees them, in [0, 1], and their labels."""
+    return trained.seen(user, rows, "attacked"), trained.dealt.labels[rows]
+
+
+def _begun(trained: Trained) -> list[Any]:
+    """What all users have begun with."""
+    members = [copied(trained.simulation.template) for _ in trained.clients]
+    if isinstance(trained.algorithm, Preparing):
+        trained.algorithm.prepare(members, trained.simulation.seed)
+    return members
+
+
+# ---- messages that are inverted
 
 
 def inverted(trained: Trained) -> Arrays:
-    """`inverted/<user>/...`: what was found, the labels that it took, and what the user has."""
-    inversion, settings, data = trained.inversion, trained.spec.inversion, trained.simulation.data
+    """`inverted/<user>/...`: what was found, the labels that it took if it needed any, and what the user has."""
+    inversion, data, begun = trained.listening(Inversion), trained.simulation.data, _begun(trained)
     assert inversion is not None
-    assert settings is not None
     arrays: Arrays = {}
-    for k in sorted(inversion.after):
-        true = data.images[data.clients[k]]
-        found, labels = inversion.invert(k, tuple(true.shape), settings.iterations)
+    for k in sorted(inversion.back):
+        rows = data.share(k, 1)
+        true = trained.seen(k, rows, "attacked")
+        styles = None if data.styles is None else data.styles[rows]
+        found, labels = inversion.invert(k, begun[k], tuple(true.shape), styles)
         arrays |= {
             f"inverted/{k}/found": as_bytes(found),
-            f"inverted/{k}/taken-for": labels.numpy(),
-            f"inverted/{k}/true": true.numpy(),
-            f"inverted/{k}/labels": data.labels[data.clients[k]].numpy(),
+            f"inverted/{k}/true": as_bytes(true),
+            f"inverted/{k}/labels": data.labels[rows].numpy(),
         }
+        if labels is not None:
+            arrays[f"inverted/{k}/taken-for"] = labels.numpy()
     return arrays

@@ -8,9 +8,11 @@ from abilities.comparable import IMAGES, NUMBERS
 from abilities.decoding import decoded
 from abilities.features import features
 from abilities.generation import generated
-from abilities.overheard import followed, inverted, overheard
+from abilities.overheard import followed, inverted, membership, overheard
 from abilities.trained import Arrays, Trained
 from abilities.translation import controls, restyled, translate_of, translated
+from attacks.inversion import Inversion
+from attacks.membership import Membership
 from federation.hooks import Restyling
 from networks.feddva import Decoder
 from objectives import Generative
@@ -46,7 +48,12 @@ def _is_followed(trained: Trained) -> bool:
 
 
 def _is_inverted(trained: Trained) -> bool:
-    return trained.inversion is not None
+    return trained.listening(Inversion) is not None
+
+
+def _is_asked(trained: Trained) -> bool:
+    """Whose an image was, by what was last sent."""
+    return trained.listening(Membership) is not None
 
 
 def _encodes(trained: Trained) -> bool:
@@ -83,6 +90,7 @@ ABILITIES = {
     "translation": Ability(_translates, samples=translated, at_the_end=controls),
     "followed": Ability(_is_followed, samples=followed, at_the_end=overheard),
     "inverted": Ability(_is_inverted, at_the_end=inverted, always=True),
+    "asked": Ability(_is_asked, at_the_end=membership, always=True),
 }
 """docs/run-folder.md lists the arrays of each."""
 
@@ -110,10 +118,10 @@ def arrays(trained: Trained, *, at_the_end: bool) -> tuple[Arrays, Arrays]:
 
 
 def _comparable(trained: Trained) -> tuple[Arrays, Arrays]:
-    """Codes and answers; images."""
+    """Codes and answers; images; and whatever those who listen make of what they heard, which has keys of its own."""
     kept: Arrays = {}
-    samples: Arrays = {}
-    for name in trained.spec.abilities:
+    samples = (inverted(trained) if _is_inverted(trained) else {}) | (membership(trained) if _is_asked(trained) else {})
+    for name in trained.spec.abilities if trained.spec.features else ():
         kept |= NUMBERS[name](trained) if name in NUMBERS else {}
         samples |= IMAGES[name](trained) if name in IMAGES else {}
     return kept, samples

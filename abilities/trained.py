@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attacks.inversion import Inversion
+from attacks.wiretap import Wiretap
 from common.keys import random_key
 from common.spec import Spec
 from federation import Algorithm, Simulation, View
@@ -19,6 +19,7 @@ from partitions import Partition
 from partitions.views import resized
 
 Arrays = dict[str, np.ndarray]
+Listening = TypeVar("Listening", bound=Wiretap)
 Look = Callable[..., dict[str, Tensor]]
 """(model, *batch) -> name -> (batch, ...)."""
 BATCH = 256  # larger ones are slower per image: they leave the cache
@@ -69,10 +70,9 @@ class Trained:
         self.objective: Any = simulation.algorithm.objective
         self.clients = range(len(simulation.population.members))
 
-    @property
-    def inversion(self) -> Inversion | None:
-        """Who listens and inverts clients' first updates, if anybody does."""
-        return next((x for x in self.simulation.channel.listeners if isinstance(x, Inversion)), None)
+    def listening(self, kind: type[Listening]) -> Listening | None:
+        """Who of this kind listens on the channel, if anybody does."""
+        return next((x for x in self.simulation.channel.listeners if isinstance(x, kind)), None)
 
     # ---- models: copies, in training mode
 

@@ -88,6 +88,13 @@ KNOWN: dict[str, Known] = {
         layout="adaptiope/<style>/<class>/*.jpg",
         origin="gitlab.com/tringwald/adaptiope",
     ),
+    "pacs": Known(
+        "seven kinds of things in 4 styles",
+        1_750,
+        tuple(f"pacs/{style}" for style in ("photo", "art_painting", "cartoon", "sketch")),
+        layout="pacs/<style>/<class>/*.jpg",
+        origin="domaingeneralization.github.io",
+    ),
     "mnist-m": Known(
         "MNIST on photographs",
         60_000,

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from abilities import COLUMNS, Trained, arrays, due, scores
-from attacks.inversion import listener
+from attacks.listeners import listeners
 from common.algorithms import training_code
 from common.errors import InputError
 from common.files import check_writable, written
@@ -49,7 +49,7 @@ def train(
         workers=workers,
         device=device,
         start=_start(spec, folder) if spec.start else None,
-        listeners=[listener(spec, algorithm.objective)] if spec.inversion else [],
+        listeners=listeners(spec, algorithm),
         progress=progress,
     )
     code = training_code(str(spec.algorithm.get("name")))

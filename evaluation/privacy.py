@@ -48,22 +48,22 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
     """How near images come that were made of a user's first update: `psnr` in dB, for pixels in [0, 1].
 
     Found images are matched with the user's so that errors are least in sum; `psnr` is the mean over them, `recovered`
-    the share of at least 30 dB, `labels` the share of labels that were read off the update. `setting` is `another-user`
-    for the same against the images of the next user, which says what chance gives. The mean over users.
+    the share of at least 30 dB, `labels` the share of labels that were taken for the true ones, where any were needed.
+    `setting` is `another-user` for the same against the images of the next user, which says what chance gives. The mean
+    over users.
     """
     users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("inverted/")})
     rows: dict[tuple[str, str, str], list[float]] = {}
     for position, user in enumerate(users):
         found, true = (run.samples[f"inverted/{user}/{what}"] for what in ("found", "true"))
         other = run.samples[f"inverted/{users[(position + 1) % len(users)]}/true"]
-        taken, labels = (np.sort(run.samples[f"inverted/{user}/{what}"]) for what in ("taken-for", "labels"))
         near = psnr(found, true)
-        for key, value in (
-            (("psnr", "decibel", ""), near.mean()),
-            (("recovered", "fraction", ""), (near >= 30).mean()),
-            (("labels", "fraction", ""), (taken == labels).mean()),
-            (("psnr", "decibel", "another-user"), psnr(found, other).mean()),
-        ):
+        measured = {("psnr", "decibel", ""): near.mean(), ("recovered", "fraction", ""): (near >= 30).mean()}
+        if f"inverted/{user}/taken-for" in run.samples:
+            taken, labels = (np.sort(run.samples[f"inverted/{user}/{what}"]) for what in ("taken-for", "labels"))
+            measured["labels", "fraction", ""] = (taken == labels).mean()
+        measured["psnr", "decibel", "another-user"] = psnr(found, other).mean()
+        for key, value in measured.items():
             rows.setdefault(key, []).append(float(value))
     for (metric, unit, setting), values in rows.items():
         yield result(metric, unit, float(np.mean(values)), role="attacker-inversion", setting=setting)

@@ -187,6 +187,7 @@ class WorkingServer(Protocol):
         """
 
 
+@runtime_checkable
 class Listener(Protocol):
     """Somebody on the channel, who hears every message."""
 

@@ -20,6 +20,7 @@ from federation.hooks import (
     Exchange,
     Exchanging,
     FineTuning,
+    Listener,
     Overheard,
     Precomputing,
     Preparing,
@@ -277,7 +278,7 @@ class Simulation:
             "round": self.round,
             "server": self.server.state(),
             "storage": self.population.storage,
-            "eavesdroppers": [listener.state() for listener in self.eavesdroppers],
+            "listeners": [listener.state() for listener in self._remembering],
             "server_work": None if self.server_work is None else self.server_work.state(),
             "optimiser_states": self.local.optimiser_states,
             "batches": dict(self.local.batches),
@@ -287,6 +288,11 @@ class Simulation:
             "traffic": dict(self.channel.traffic),
             "done": self.done,
         }
+
+    @property
+    def _remembering(self) -> list[Listener]:
+        """Who listens and has something to keep."""
+        return [listener for listener in self.channel.listeners if isinstance(listener, Listener)]
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned."""
@@ -298,7 +304,7 @@ class Simulation:
         self.local.optimiser_states, self.local.batches = state["optimiser_states"], Counter(state["batches"])
         if self.server_work is not None:
             self.server_work.load(state["server_work"])
-        for listener, kept in zip(self.eavesdroppers, state["eavesdroppers"], strict=True):
+        for listener, kept in zip(self._remembering, state["listeners"], strict=True):
             listener.load(kept)
         self.channel.traffic.update(state["traffic"])
 

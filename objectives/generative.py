@@ -123,6 +123,7 @@ class Generative(Objective):
         if x.shape[1:] != (self.channels, self.image_size, self.image_size):
             wanted = f"{self.channels} x {self.image_size} x {self.image_size}"
             raise InputError(f"images must be {wanted}, got {' x '.join(map(str, x.shape[1:]))}")
-        if x.numel() and not -1e-3 <= float(x.min()) <= float(x.max()) <= 1.25 + 1e-3:
-            raise InputError(f"images must be in [0, 1], got {float(x.min()):g}..{float(x.max()):g}")
+        pixels = x.detach()
+        if x.numel() and not -1e-3 <= float(pixels.min()) <= float(pixels.max()) <= 1.25 + 1e-3:
+            raise InputError(f"images must be in [0, 1], got {float(pixels.min()):g}..{float(pixels.max()):g}")
         return 2 * x - 1

@@ -18,6 +18,8 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
             do not fit.
     """
     _refuse(settings)
+    if settings.validation_share:  # whose test images nobody sees
+        settings = settings.model_copy(update={"styles": {s: settings.styles[s] for s in settings.seen}, "unseen": []})
     dealt = together(settings, root, seed) if settings.pool == "together" else own(settings, root, seed)
     if settings.classes_per_client < 1:
         dealt = with_some_classes(dealt, settings.classes_per_client, seed)
@@ -41,8 +43,6 @@ def _refuse(settings: DataSettings) -> None:
         raise InputError("data.attributes: clients hold images by attribute with pool 'together'; see data.pool")
     if not settings.seen:
         raise InputError(f"data.unseen: must leave a style for clients, got all {len(settings.styles)}")
-    if settings.validation_share and settings.unseen:
-        raise InputError(f"data.validation_share: '{settings.unseen[0]}' is scored on its test images; see data.unseen")
     if settings.drawn_in > 1 and (settings.per_class is None or settings.per_class % settings.drawn_in):
         per_class = "null" if settings.per_class is None else settings.per_class
         raise InputError(f"data.drawn_in: must divide data.per_class, which is {per_class}, got {settings.drawn_in}")

@@ -4,8 +4,9 @@ import pytest
 
 from abilities import Trained
 from abilities.registry import ABILITIES, able
-from attacks.inversion import listener
+from attacks.listeners import listeners
 from common.codehash import ROOT
+from common.spec import SampleSettings
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
 from diptych.training import client_data
@@ -33,9 +34,8 @@ def _at_the_start(run: str, **changes) -> Trained:
     spec = load_study("tiny").specs[f"{run}/2011"].model_copy(update=changes)
     dealt = partition(spec.data, "", spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
-    listeners = [listener(spec, algorithm.objective)] if spec.inversion else []
-    data = client_data(dealt, pooled(algorithm))
-    return Trained(Simulation(algorithm, data, spec.training, spec.seed, listeners=listeners), dealt, spec)
+    data, heard = client_data(dealt, pooled(algorithm)), listeners(spec, algorithm)
+    return Trained(Simulation(algorithm, data, spec.training, spec.seed, listeners=heard), dealt, spec)
 
 
 @pytest.mark.parametrize("run", ABLE)
@@ -44,7 +44,7 @@ def test_an_ability_is_asked_of_the_algorithm(run):
 
 
 def test_every_ability_is_somebodys_and_on_the_page():
-    assert set(ABILITIES) == {name for names in ABLE.values() for name in names}
+    assert set(ABILITIES) == {name for names in ABLE.values() for name in names} | {"asked"}
     page = (ROOT / "docs" / "run-folder.md").read_text()
     for name, ability in ABILITIES.items():
         (row,) = (line.split("|")[3:6] for line in page.splitlines() if line.startswith(f"| {name} |"))
@@ -56,6 +56,13 @@ def test_every_ability_is_somebodys_and_on_the_page():
 def test_without_features_only_what_is_made_or_inverted_is_left(run):
     left = list(able(_at_the_start(run, features=False)))
     assert left == [name for name in ABLE[run] if name in ("generation", "re-styling", "inverted")]
+
+
+@pytest.mark.parametrize("run", ABLE)
+def test_whoever_sends_weights_may_be_asked_whose_an_image_is(run):
+    asked = _at_the_start(run, samples=SampleSettings(members=1), features=False)
+    silent = ("centralized", "fedinb/hist")  # it sends projections
+    assert ("asked" in able(asked)) == (not any(name in run for name in silent))
 
 
 @pytest.mark.parametrize("run", [run for run, abilities in ABLE.items() if not abilities])

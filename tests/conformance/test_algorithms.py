@@ -10,11 +10,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from abilities import Trained, arrays
 from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.errors import InputError
-from common.run_folder import FILES
+from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.training import client_data
@@ -251,6 +252,36 @@ def test_its_features_are_a_row_per_image_and_depend_on_nothing_else(name):
     assert len(clients) == (0 if pooled(simulation.algorithm) else len(simulation.population.members))
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_all_are_asked_alike_fits_together_and_changes_nothing(name, objective, tmp_path):
+    simulation, split = _trained(name, objective), _dealt(name)
+    wanted = {"abilities": ["codes", "answers", "generation", "translation"], "samples": {"images": 20, "probed": 60}}
+    before = {key: rows.clone() for key, rows in simulation.population.storage.items()}
+    of_spec = _spec(name, objective).model_copy(update={"run": "tests/it/is/asked/5"})
+    asked = Trained(simulation, split, Spec(**of_spec.model_dump() | wanted))
+    kept, samples = arrays(asked, at_the_end=True)
+    assert same(simulation.population.storage, before)
+    again = arrays(Trained(simulation, split, asked.spec), at_the_end=True)
+    for found, twice in zip((kept, samples), again, strict=True):
+        assert all(np.array_equal(array, twice[key]) for key, array in found.items())
+        for key, array in found.items():
+            if array.dtype.kind == "f":
+                assert np.isfinite(array).all(), key
+    out = RunFolder(tmp_path)
+    out.write_spec(asked.spec)
+    out.write_provenance({"status": "ok"})
+    out.write_features(kept)
+    out.write_arrays("samples.npz", samples)
+    assert (out.features.keys(), out.samples.keys()) == (kept.keys(), samples.keys())  # read back, and so checked
+    if "answers/client" in kept:
+        assert np.bincount(kept["answers/client"]).tolist() == [len(tests) for tests in split.tests]
+    for k, mine in enumerate(split.clients if "asked/0/labels" in samples else ()):
+        assert set(samples[f"asked/{k}/labels"]) <= {-1, *split.labels[mine].tolist()}
+    sources = {key.split("/")[1] for key in samples if key.startswith("translated/")}
+    assert not sources or sources == set(STYLES)
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path):
     asked, folder = _spec(name, _fitting(name)), tmp_path / "conformance"
@@ -263,6 +294,31 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
     assert left - made - noted == set(FILES)
     assert bool(made) == (_fitting(name) in ("gan", "vae") or name in ("feddva", "ps-fedgan", "full-gan", "fedinb"))
     assert bool(noted) == (issubclass(algorithm_class(name), Exchanging))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_its_clients_send_is_attacked_or_they_send_nothing(name, tmp_path):
+    spec, folder = _spec(name, _fitting(name), rounds=1, local_steps=2), tmp_path / "conformance" / name
+    few = {"per_class": 2} if name in DATA else {"at_most": 2}
+    settings = spec.model_dump(mode="json") | {"inversion": {"iterations": 1}, "features": False}
+    settings["data"] |= few
+    settings["samples"]["members"] = 2
+    if name in STARTS:
+        settings["start"] = "conformance/start"
+        (tmp_path / "conformance" / "start").mkdir(parents=True)
+        save_file(
+            {f"clients/{k}": t for k, t in STARTS[name].items()}, tmp_path / "conformance/start/model.safetensors"
+        )
+    folder = tmp_path / "conformance" / name
+    if name in ("local", "centralized", "server-only"):
+        with pytest.raises(InputError, match=f"inversion: clients of algorithm '{name}' send nothing"):
+            left_by(Spec(**settings), folder)
+        return
+    left = left_by(Spec(**settings), folder).samples
+    users = range(spec.data.clients)
+    assert all(left[f"inverted/{k}/found"].shape == left[f"inverted/{k}/true"].shape for k in users)
+    asked = {key for key in left if key.startswith("membership/")}
+    assert asked == {f"membership/{k}/{who}" for k in users for who in ("members", "others") if name != "fedinb"}
 
 
 # ---- how it is written

@@ -83,7 +83,7 @@ def test_propositions_are_told_for_what_they_are(counted):
         ("discriminator_max_abs_diff", ("methods.ps_fedgan", "PSFedGAN", "m.taken += 1", "m.taken += len(self.share)")),
     ],
 )
-def test_propositions_of_wrong_code_do_not_hold(metric, broken):
+def test_propositions_of_wrong_code_are_caught(metric, broken):
     """Half the gradient; histograms' barycenters drawn to zero; users that train otherwise if they are followed."""
     with mutated(*broken):
         stated = [one for one in propositions.PROPOSITIONS if one.metric == metric]

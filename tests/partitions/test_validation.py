@@ -142,12 +142,17 @@ def test_the_draw_is_the_seeds_alone():
         ({"validation_share": 0.001}, "data.validation_share: a share of 0.001 of the 69 images of client 0 is none"),
         ({"validation_share": 0.2, "at_most": 2}, "data.validation_share: a share of 0.2 of the 2 images of client 0"),
         ({"validation_share": 0.99, "at_most": 2}, "data.validation_share: client 0 has no image left to train on"),
-        ({"validation_share": 0.2, "unseen": ["usps"]}, "data.validation_share: 'usps' is scored on its test images"),
     ],
 )
 def test_what_cannot_be_held_out_is_one_sentence(changes, says):
     with refused(says):
         partition(uneven(**changes), "", 0)
+
+
+def test_a_style_that_no_client_has_is_not_looked_at():
+    with_it = partition(uneven(validation_share=0.2, unseen=["usps"]), "", 0)
+    assert with_it.styles == ("mnist", "svhn")
+    assert len(with_it.clients) == len(with_it.tests) == 10
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])

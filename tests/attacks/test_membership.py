@@ -1,0 +1,127 @@
+"""Membership by the model that was last sent: its own loss, of each image, and right where a model has overfitted."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from abilities import Trained
+from abilities.overheard import _asked
+from attacks.membership import COMPANY, Membership, says
+from baselines.fedavg import FedAvg
+from common.run_folder import RunFolder
+from common.spec import SampleSettings, Spec
+from diptych.assembly import build_algorithm
+from diptych.training import client_data, train
+from evaluation.privacy import membership
+from federation import Simulation
+from federation.channel import Message
+from partitions import partition
+from tests.attacks.overheard import LABELS, images, objective
+from tests.mutation import mutated
+
+
+def _spec(name: str = "fedavg", rounds: int = 1, members: int = 40, **more) -> Spec:
+    return Spec(
+        run="x",
+        scale="tiny",
+        seed=3,
+        data={
+            "dataset": "digit",
+            "styles": {"all": "digits-photo[::3]", "other": "digits-photo[1::3]"},
+            "image_size": 8,
+            "at_most": 40,
+        },
+        **{
+            "network": {"name": "mcmahan-2nn"},
+            "objective": {"name": "classification"},
+            "algorithm": {"name": name},
+            "training": {"rounds": rounds, "batch_size": 40, "local_epochs": 150, "optimiser": {"lr": 0.1}},
+            "features": False,
+            "samples": {"members": members},
+            **more,
+        },
+    )
+
+
+def _areas(spec: Spec, folder) -> dict[str, float]:
+    assert train(spec, folder / "run", "") == "ok"
+    rows = membership(RunFolder(folder / "run"))
+    return {r["client"]: r["value"] for r in rows if r["metric"] == "membership_auc" and "client" in r}
+
+
+def _said(y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What a model says of four images, and minus the cross-entropy of each by hand."""
+    torch.manual_seed(0)
+    made, x = objective(), images(4)
+    begun, sent = made.model(), made.model().state_dict()
+    wiretap = Membership()
+    for round in (1, 2):
+        down = {name: torch.zeros_like(t) for name, t in sent.items()}
+        wiretap(Message(round, "down", (5,), down))
+        wiretap(Message(round, "up", (5,), {name: t[None] * (round - 1) for name, t in sent.items()}))
+    company = images(COMPANY), torch.zeros(COMPANY, dtype=torch.long)
+    found = says(FedAvg(objective=made), wiretap, 5, begun, (x, y), company, None, 1)
+    begun.load_state_dict(sent)
+    with torch.no_grad():
+        whole = begun.head(begun.encoder(torch.cat([x, company[0]])))
+        own = -F.cross_entropy(whole[:4], y, reduction="none")
+        rest = -F.cross_entropy(whole[4:], company[1], reduction="sum")
+    return found, (own + rest) / (1 + COMPANY), own
+
+
+def test_a_score_is_minus_the_loss_by_what_was_sent_last():
+    found, by_hand, _ = _said(LABELS)
+    torch.testing.assert_close(found, by_hand)
+
+
+def test_and_is_in_the_order_of_the_images_own():
+    found, _, own = _said(LABELS)
+    assert found.argsort().tolist() == own.argsort().tolist()
+
+
+def test_members_of_an_overfitted_model_are_told(tmp_path):
+    assert all(area > 0.75 for area in _areas(_spec(), tmp_path).values())
+
+
+def test_and_are_not_where_nothing_was_learned(tmp_path):
+    spec = _spec(training={"rounds": 1, "local_steps": 1, "batch_size": 20, "optimiser": {"lr": 1e-6}})
+    assert all(0.2 < area < 0.8 for area in _areas(spec, tmp_path).values())
+
+
+def test_a_score_the_wrong_way_round_is_caught(tmp_path):
+    with mutated("attacks.membership", "says", "return -torch", "return torch", where="abilities.overheard"):
+        assert all(area < 0.25 for area in _areas(_spec(), tmp_path).values())
+
+
+@pytest.mark.parametrize("name", ["simclr", "simsiam", "vae", "gan"])
+def test_every_objective_says_something_of_each_image(name, tmp_path):
+    network = {"name": "conv3", "width": 4}
+    training = {"rounds": 1, "local_steps": 1, "batch_size": 20, "optimiser": {"lr": 0.01}}
+    sizes = {"latent": 8, "width": 8} if name in ("vae", "gan") else {}
+    if name == "gan":
+        sizes["discriminator_steps"] = 1
+    spec = _spec(network=network, objective={"name": name, **sizes}, training=training, members=5)
+    assert train(spec, tmp_path / "run", "") == "ok"
+    for scores in (RunFolder(tmp_path / "run").samples[f"membership/0/{who}"] for who in ("members", "others")):
+        assert len(np.unique(scores)) == len(scores) == 5
+
+
+def test_others_are_test_images_of_the_clients_style_and_labels():
+    spec = _spec()
+    dealt = partition(spec.data, "", spec.seed)
+    trained = Trained(Simulation(build_algorithm(spec, 10), client_data(dealt, ""), spec.training, 3), dealt, spec)
+    for user, style in enumerate(dealt.client_styles):
+        asked = _asked(trained, user, dealt.test[style], 1000)
+        assert set(asked["members"].tolist()) <= set(dealt.clients[user].tolist())
+        assert set(asked["others"].tolist()) <= set(dealt.test[style].tolist())
+        assert set(dealt.labels[asked["others"]].tolist()) <= set(dealt.labels[dealt.clients[user]].tolist())
+        assert len(asked["members"]) == len(asked["others"]) == 40
+
+
+def test_by_default_nobody_asks(tmp_path):
+    spec = _spec(members=0)
+    assert train(spec, tmp_path / "run", "") == "ok"
+    assert not (tmp_path / "run" / "samples.npz").exists()
+    assert spec.samples == SampleSettings()
+    assert spec.digest == _spec(samples={}).digest != _spec().digest
