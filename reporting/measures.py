@@ -61,7 +61,8 @@ def _of_measure(ours: pd.DataFrame, measure: Measure, layout: Layout) -> pd.Data
     """The records of a measure, under its name."""
     rows = chosen(ours, measure.where)
     if "value" not in measure.of:  # of a run, and so in all of its records
-        rows = rows[rows["control"].isin(["", POOLED])].drop_duplicates(["scale", "run"])
+        rows = rows[rows["control"].isin(["", POOLED])].sort_values("differs", key=lambda keys: keys.str.len())
+        rows = rows.drop_duplicates(["scale", "run"]).sort_index()  # the settings of no evaluation count
         rows = rows.assign(metric=measure.name, **dict.fromkeys(set(layout.columns) - {ABILITY, MEASURE}, ""))
     value = sum((pd.to_numeric(rows[column]) for column in measure.of), pd.Series(0.0, index=rows.index))
     return rows.assign(

@@ -159,6 +159,12 @@ def test_what_a_run_costs_is_counted_once_for_each_run_and_not_marked():
     assert ("b", "MB", "") not in _cells(*rows), "there is nothing of it but a control"
 
 
+def test_what_a_run_costs_does_not_depend_on_what_else_was_measured_otherwise():
+    probed = _several("a", *FIRST, differs="network.width evaluation.probe.epochs")
+    cell = _cells(*probed, *_several("a", *FIRST, differs="network.width", role="shared"))["a", "MB", ""]
+    assert (cell["differs"], cell["passed_over"], cell["seeds"]) == ("network.width", "", 3)
+
+
 def test_a_floor_is_the_mean_over_the_methods_it_was_measured_on():
     rows = [*_several("a", 0.1, control="untrained"), *_several("b", 0.3, control="untrained"), *_several("a", 0.9)]
     cell = _cells(*rows)["", "own", "untrained"]

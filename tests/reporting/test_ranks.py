@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from reporting.cells import cells_of, found_in
+from reporting.evidence import Evidence
 from reporting.layout import Layout
 from reporting.ranks import NO_RANKS, critical_difference, friedman, nemenyi, told, within_critical_difference
 from reporting.tables import markdown
@@ -115,6 +116,17 @@ def test_where_friedman_sees_nothing_nobody_is_behind():
     values = g.normal(size=(6, 4))
     assert friedman(pd.DataFrame(stats.rankdata(-values, axis=1))) > 0.05
     assert {*_cells(_records(values))["verdict"]} == {Verdict.BEST, Verdict.NEAR_BEST}
+
+
+def test_pairs_are_asked_after_only_where_not_all_are_alike():
+    """A table in which Nemenyi's test alone would tell the worst from the best."""
+    g = np.random.default_rng(0)
+    tables = (_at_random(g, 8, 8) for _ in range(5000))
+    ranks = next(t for t in tables if friedman(t) > 0.05 and nemenyi(t)[t.mean().idxmin()].min() < 0.05)
+    judged = within_critical_difference(
+        {(n,): Evidence({str(block): rank for block, rank in ranks[n].items()}) for n in ranks}
+    )
+    assert [j.verdict for j in judged.values()].count(Verdict.NEAR_BEST) == 7
 
 
 def test_smaller_can_be_better_and_ties_share_their_ranks():
