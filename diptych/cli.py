@@ -408,8 +408,11 @@ def _report(options: argparse.Namespace) -> None:
 def _figure(options: argparse.Namespace) -> None:
     from common.arrays import read_arrays
     from common.errors import choose
+    from diptych.outputs import layout_of
     from diptych.study import load_study
+    from reporting.cells import found_in
     from reporting.figures import FIGURES, in_words, write_figure
+    from reporting.ranks import told
     from reporting.records import read_csv, read_records
 
     name = choose("figure", options.name, FIGURES)
@@ -417,9 +420,14 @@ def _figure(options: argparse.Namespace) -> None:
     paper, _, figure = name.partition("-")
     config = study.papers[paper]
     kind = config.figures[figure].data
-    data: Any = {"records": read_records, "samples": read_arrays}.get(kind, read_csv)(options.source)
+    read: Any = {"records": read_records, "ranks": read_records, "samples": read_arrays}.get(kind, read_csv)
+    data = read(options.source)
     try:
-        drawn = in_words(data, config.words) if kind == "records" else data
+        if kind == "ranks":
+            layout = layout_of(paper, "ranks", config)
+            drawn = told(layout, found_in(layout, data))
+        else:
+            drawn = in_words(data, config.words) if kind == "records" else data
         write_figure(name, drawn, study.about(paper), options.out)
     except KeyError as error:
         raise InputError(f"{options.source}: the figure needs {error}, which is not in it") from error

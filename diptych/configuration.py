@@ -4,14 +4,15 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from common.codehash import ROOT
 from common.errors import choose
-from common.records import IDENTITY
+from common.records import COLUMNS, IDENTITY
 from common.settings import STRICT, checked
 from common.spec import Spec, read_yaml
 from diptych.tuning import Overlay, Tuning
+from reporting.layout import ABILITY, MEASURE
 
 Columns = dict[str, str | list[str]]
 """Column of a record -> the value that is meant, or any of several."""
@@ -19,7 +20,11 @@ CONFIG = ROOT / "config"
 
 
 def _is_axis(column: str) -> str:
-    return choose("words", column, IDENTITY)
+    return choose("words", column, [*IDENTITY, ABILITY, MEASURE])
+
+
+def _is_column(column: str) -> str:
+    return choose("column", column, COLUMNS)
 
 
 Called = str | Annotated[list[str], Field(min_length=2, max_length=2)]
@@ -53,6 +58,26 @@ class Experiment(_Config):
     seeds: PositiveInt | None = None
 
 
+class Measure(_Config):
+    """A column of a table of measures.
+
+    Attributes:
+        where: which records it is, column -> values.
+        of: the columns that its number is the sum of; of other columns than `value`, once for each run.
+        per: what the sum is divided by.
+        unit: of the result; the records' own if empty.
+        better: which number is, so that the best are marked; null if none is to be.
+        lacks: why a method that has the ability has no such number, where others have one.
+    """
+
+    where: dict[Annotated[str, AfterValidator(_is_column)], list[str]] = {}
+    of: Annotated[list[Annotated[str, AfterValidator(_is_column)]], Field(min_length=1)] = ["value"]
+    per: PositiveFloat = 1.0
+    unit: str = ""
+    better: Literal["high", "low"] | None = None
+    lacks: str = ""
+
+
 class Layout(_Config):
     """A table.
 
@@ -63,6 +88,12 @@ class Layout(_Config):
         means: compare with the means as printed, or as recomputed from the printed cells.
         quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
         note: what a reader has to know of our numbers; it stands under the table.
+        measures: ability -> measure -> what it is; `columns` are then `ability`, `measure` and whatever else tells the
+            numbers of a measure apart, and the best methods are marked.
+        unable: ability -> why a method has no number of it, where others have one.
+        apart: column -> values of the methods that stand among the ceilings.
+        ranked_over: columns which, with the seed, make a block in which methods are ranked; the table then holds mean
+            ranks.
     """
 
     title: str
@@ -74,6 +105,23 @@ class Layout(_Config):
     means: Literal["printed", "recomputed"] = "printed"
     quotes: list[Rule] = []
     note: str = ""
+    measures: dict[str, dict[str, Measure]] = {}
+    unable: dict[str, str] = {}
+    apart: dict[str, list[str]] = {}
+    ranked_over: list[Annotated[str, AfterValidator(_is_column)]] = []
+
+    @model_validator(mode="after")
+    def _measures_are_columns(self) -> "Layout":
+        if self.measures and not {ABILITY, MEASURE} <= {*self.columns}:
+            raise ValueError(f"columns: must name {ABILITY} and {MEASURE}, got {', '.join(self.columns)}")
+        for ability in self.unable:
+            choose("unable", ability, self.measures)
+        if self.ranked_over and not self.measures:
+            raise ValueError("ranked_over: needs measures, by which methods are ranked")
+        silent = [name for several in self.measures.values() for name, m in several.items() if not m.better]
+        if self.ranked_over and silent:
+            raise ValueError(f"measures: '{silent[0]}' says not what is better, so that nothing can be ranked by it")
+        return self
 
 
 class JudgeSettings(_Config):
@@ -100,7 +148,9 @@ class Figure(_Config):
     """A figure: what it shows, what it is drawn from, and of which runs (axis -> values)."""
 
     shows: str
-    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points", "searches"] = "records"
+    data: Literal["records", "style-map", "code-map", "class-counts", "samples", "points", "searches", "ranks"] = (
+        "records"
+    )
     where: dict[str, list[str]] = {}
 
 

@@ -21,7 +21,8 @@ from diptych.outputs import named, runs_for
 from diptych.published import NAMES, differing, flat
 from diptych.study import Cell, Place, Study
 from diptych.tuning import CHOSEN
-from reporting.cells import Layout, cells_of
+from reporting.cells import cells_of
+from reporting.layout import Layout
 from reporting.wording import name_of, names
 
 LISTED = 12

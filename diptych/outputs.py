@@ -10,8 +10,9 @@ import pandas as pd
 from common.errors import choose
 from diptych.configuration import Paper, names_in
 from diptych.study import Cell, Study, load_study
-from reporting.cells import Layout, cells_of
+from reporting.cells import cells_of
 from reporting.claims import Finding, findings, write_claims
+from reporting.layout import Layout
 from reporting.tables import write_table
 
 

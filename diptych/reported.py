@@ -9,7 +9,8 @@ from common.errors import InputError
 from diptych.configuration import names_in, read_paper, read_scale
 from diptych.outputs import findings_of, layout_of, with_configured
 from diptych.study import Study, load_study
-from reporting.cells import Layout, found_in, judged_cells
+from reporting.cells import found_in, judged_cells
+from reporting.layout import Layout
 from reporting.records import read_records
 from reporting.report import Material, Paper, Table
 

@@ -211,7 +211,7 @@ class Workflow:
     def figure_data(self, wildcards: Any) -> str:
         """What a figure is drawn from."""
         kind = self._figure(wildcards.figure).data
-        if kind == "records":
+        if kind in ("records", "ranks"):
             return f"{self.results}/records.csv"
         if kind == "points":
             return f"{self.results}/{wildcards.figure.partition('-')[0]}-points.csv"
@@ -223,8 +223,9 @@ class Workflow:
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
     def words(self, wildcards: Any) -> str:
-        """What a figure calls things, as a parameter."""
-        return f"{self.study.papers[wildcards.figure.partition('-')[0]].words}"
+        """What a figure calls things, and which ranks it shows, as a parameter."""
+        paper = self.study.papers[wildcards.figure.partition("-")[0]]
+        return f"{paper.words}{paper.tables['ranks'] if self._figure(wildcards.figure).data == 'ranks' else ''}"
 
     def _figure(self, name: str) -> Any:
         paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")

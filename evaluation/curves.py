@@ -14,7 +14,9 @@ UNITS = {"accuracy": "fraction", "reconstruction_error": "score"}
 PARTS = {"quarter": 0.25, "half": 0.5, "all": 1.0}
 
 
-def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterator[dict[str, Any]]:
+def curves(
+    run: RunFolder, *, targets: dict[str, float] | None = None, traffic: bool = False
+) -> Iterator[dict[str, Any]]:
     """Every score after every round that was scored: the mean over clients, and for accuracy its deviation.
 
     `rounds=quarter`, `half` and `all` name the last round scored in that part of a run, so that runs of different
@@ -25,6 +27,7 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
 
     Args:
         targets: data set -> accuracy.
+        traffic: whether all `bytes` that have crossed the channel by then are given beside the accuracy after a round.
     """
     scores: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in run.table("scores.csv"):
@@ -45,8 +48,14 @@ def curves(run: RunFolder, *, targets: dict[str, float] | None = None) -> Iterat
         reached = [round for round in rounds if np.mean(scores["accuracy"][round]) >= target]
         yield result("rounds_to_target", "rounds", reached[0] if reached else rounds[-1] + 1, setting="")
         if reached:
-            sent = (row["bytes"] for row in run.table("traffic.csv") if row["round"] <= reached[0])
-            yield result("bytes_to_target", "count", sum(sent), kind="cost", setting="")
+            yield result("bytes_to_target", "count", _sent(run, reached[0]), kind="cost", setting="")
+    for round in scores["accuracy"] if traffic else ():
+        yield result("bytes", "count", _sent(run, round), kind="cost", setting=f"rounds={round}")
+
+
+def _sent(run: RunFolder, until: int) -> int:
+    """All that has crossed the channel by the end of a round."""
+    return sum(row["bytes"] for row in run.table("traffic.csv") if row["round"] <= until)
 
 
 def _columns(by_round: dict[int, list[float]]) -> Iterator[tuple[str, list[float]]]:

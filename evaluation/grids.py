@@ -28,9 +28,10 @@ def _shown(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _translated(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Images of each domain as they are and as other domains', as grids with a column for each class."""
+    """Images of each domain as they are, as other domains' and, where it is known, as they ought to look as these; as
+    grids with a column for each class."""
     kept: dict[str, np.ndarray] = {}
-    for key in [key for key in arrays if key.startswith("translated/")]:
+    for key in [key for key in arrays if key.startswith(("translated/", "counterpart/"))]:
         source = key.split("/")[1]
         labels = arrays[f"label/{source}"]
         of_each = min(OF_EACH_CLASS, int(np.unique(labels, return_counts=True)[1].min()))

@@ -11,10 +11,10 @@ from common.errors import InputError
 from common.files import written
 from reporting.claims import Finding, Outcome
 from reporting.evidence import Grade
-from reporting.verdict import Verdict
+from reporting.verdict import OF_OURS, Verdict
 from reporting.wording import plural, tallied
 
-VERDICTS = [v for v in Verdict if v is not Verdict.NOT_PUBLISHED]
+VERDICTS = [v for v in Verdict if v not in OF_OURS]
 COUNTS = ["printed", "configured", "measured", *map(str, Grade), *map(str, VERDICTS)]
 """What is counted of the printed cells of a table, in the order of the columns."""
 NOTE = (

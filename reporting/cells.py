@@ -1,23 +1,21 @@
 """Cells: the published ones of a table, ours in the same places, and the verdict on each."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any
 
 import pandas as pd
 
-from reporting.evidence import Evidence, evidence
+from reporting.evidence import Evidence, Found, Key, evidence
+from reporting.layout import Layout
+from reporting.measures import POOLED, evidence_of, marked
 from reporting.records import published
 from reporting.verdict import SEEDS, Printed, Spread, verdict, within_seeds
 from reporting.wording import plural
 
-Key = tuple[Any, ...]
 Rows = dict[Key, dict[Any, Any]]
 """The published rows by the keys of their cells."""
-Found = dict[Key, list[Evidence]]
-"""Our evidence by the keys of a cell, best first."""
 Spreads = dict[tuple[str, str], Spread]
 SAID = [
     *("ours", "std", "unit", "seeds", "paper", "difference", "verdict", "why"),
@@ -27,48 +25,11 @@ SAID = [
 CONTROLS = [
     *("untrained", "shuffled-labels", "floor", "brighter", "noisy", "shifted", "copy", "other-client", "noise"),
     *("pixels", "reconstruction", "identity", "rotation", "other", "blur-0.5", "blur-1", "blur-2", "ceiling"),
+    *("counterpart", POOLED),
 ]
 """Floors, ceilings and controls as records call them, in the order in which they are shown."""
 CEILING = "supervised"
 """What is trained with labels, and so is the ceiling of what is trained without."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a cell stands, in record columns.
-
-    Attributes:
-        blocks, rows, columns: what chooses a block of the table, a row in it, and a column.
-        where: which records are in the table, column -> values.
-        reference: the row of a block from which trends are read.
-        means: compare with means as printed, or as recomputed from the printed cells.
-        quotes: numbers of the paper's text that belong into the table: `when` columns have these values, `set` these.
-        note: what a reader has to know of our numbers.
-        words: column -> value -> what a reader calls it, or a short and a long name of it.
-    """
-
-    paper: str
-    table: str
-    title: str
-    blocks: list[str]
-    rows: list[str]
-    columns: list[str]
-    where: dict[str, list[str]]
-    reference: dict[str, str]
-    means: str = "printed"
-    quotes: list[dict[str, Any]] = field(default_factory=list)
-    note: str = ""
-    words: Mapping[str, Mapping[str, str | Sequence[str]]] = field(default_factory=dict)
-
-    @property
-    def axes(self) -> list[str]:
-        """The columns that place a cell."""
-        return self.blocks + self.rows + self.columns
-
-    @property
-    def keys(self) -> list[str]:
-        """The same, and which control it is of; of none if it is empty."""
-        return [*self.axes, "control"]
 
 
 def cells_of(layout: Layout, records: pd.DataFrame, why: Callable[[dict[str, str]], str | None]) -> pd.DataFrame:
@@ -88,12 +49,13 @@ def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], 
     if layout.means == "recomputed":
         printed = {key: row | {"value": _recomputed(layout, row, paper)} for key, row in printed.items()}
     spreads = _spreads(layout, printed, groups)
+    marks = marked(layout, groups) if layout.measures else {}
     rows = []
     for key in _ordered(layout, printed, groups):
         place = dict(zip(layout.keys, key, strict=True))
         row, found = printed.get(key), groups.get(key, [])
         ours, theirs = found[0] if found else None, _printed(row) if row else None
-        judged = verdict(ours, theirs, *_trend(layout, key, printed, groups, spreads))
+        judged = marks.get(key) or verdict(ours, theirs, *_trend(layout, key, printed, groups, spreads))
         rows.append(
             place
             | {
@@ -104,7 +66,7 @@ def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], 
                 "paper": _as_printed(row) if row else "",
                 "difference": ours.mean - theirs.value if ours and theirs else None,
                 "verdict": str(judged.verdict),
-                "why": (why(place) or "no run for it") if ours is None else judged.why,
+                "why": judged.why if ours or judged.why else why(place) or "no run for it",
                 "grade": str(ours.grade) if ours else "",
                 "scale": ours.scale if ours else "",
                 "differs": " ".join(ours.differs) if ours else "",
@@ -119,6 +81,8 @@ def judged_cells(layout: Layout, groups: Found, why: Callable[[dict[str, str]], 
 
 def found_in(layout: Layout, records: pd.DataFrame) -> Found:
     """All evidence on every cell of a table that has any, the best first."""
+    if layout.measures:
+        return evidence_of(layout, records)
     measured = _measured(layout, records)
     return {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
 

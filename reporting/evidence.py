@@ -81,6 +81,12 @@ class Evidence:
         return RANK.index(self.grade), -np.nan_to_num(self.budget), -self.seeds
 
 
+Key = tuple[Any, ...]
+"""Of a cell: what places it in a table, and which control it is of."""
+Found = dict[Key, list[Evidence]]
+"""Our evidence by the keys of a cell, best first."""
+
+
 def evidence(rows: pd.DataFrame) -> list[Evidence]:
     """All evidence on one cell, best first; what is not the first was passed over.
 

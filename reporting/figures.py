@@ -15,11 +15,13 @@ from common.files import written
 from reporting.accuracies import by_round, probes, stylised, sweep
 from reporting.attacks import by_factor, losses_of_attackers, losses_of_users
 from reporting.canvas import theme
+from reporting.common_ground import against_bytes, content_against_style, critical_differences
 from reporting.counts import class_counts, class_fractions
 from reporting.mosaics import (
     by_client,
     by_method,
     eavesdropped,
+    in_all_styles,
     in_every_style,
     manifolds,
     marked,
@@ -36,6 +38,7 @@ DPI = 150
 DEFAULT, CONDITIONAL = "padpaf/default", "padpaf/conditional"
 RECONSTRUCTION = "feddva/reconstruction"
 MODELS = {DEFAULT: "without labels", CONDITIONAL: "conditional"}
+VARIANTS = {"stargan": "StarGAN", "pretraining": "short"}
 ALL = ("style-by-row", "content-by-row", "both")
 FIGURES: dict[str, Callable[[Any], Figure]] = {
     "fedstyle-figure4": style_map,
@@ -123,6 +126,10 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "fedinb-figure14": over_iterations,
     "fedinb-figure15": objectives,
     "fedinb-figure16": objectives,
+    "common-bytes": against_bytes,
+    "common-codes": content_against_style,
+    "common-ranks": critical_differences,
+    **{f"common-{dataset}": in_all_styles(VARIANTS) for dataset in ("natural", "transforms", "rotations", "pacs")},
 }
 
 

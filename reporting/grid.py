@@ -118,19 +118,27 @@ def shared(cells: pd.DataFrame, rows: list[str], columns: list[str], words: Word
     return once
 
 
-def grids(cells: pd.DataFrame, blocks: list[str], rows: list[str], columns: list[str], words: Words) -> list[Grid]:
-    """The cells of a table, block by block and in each methods before controls, in the order of the cells."""
+def grids(
+    cells: pd.DataFrame, blocks: list[str], rows: list[str], columns: list[str], words: Words, aligned: bool = False
+) -> list[Grid]:
+    """The cells of a table, block by block and in each methods before controls, in the order of the cells.
+
+    Args:
+        aligned: whether all blocks have their columns in the order of the table's first cells, controls as well.
+    """
     once = shared(cells, rows, columns, words)
     rows, columns = ([column for column in axes if column not in once] for axes in (rows, columns))
     found: dict[tuple[Heads, bool], list[int]] = {}
     for n, cell in enumerate(cells.to_dict("records")):
         found.setdefault((_values(cell, blocks), cell["control"] != ""), []).append(n)
     order = {block: n for n, block in enumerate(dict.fromkeys(block for block, _ in found))}
+    across = list(dict.fromkeys(_values(cell, columns) for cell in cells.to_dict("records"))) if aligned else []
     measured = {n for n, verdict in enumerate(cells["verdict"]) if verdict != Verdict.NOT_MEASURED}
     made = []
     for block, controls in sorted(found, key=lambda key: (order[key[0]], key[1])):
         part = cells.iloc[found[block, controls]]
-        whole = _part(part, found[block, controls], ["control", *rows] if controls else rows, columns, words)
+        down = ["control", *rows] if controls else rows
+        whole = _part(part, found[block, controls], down, columns, across, words)
         made.append(Grid(", ".join(called(blocks, block, words)), controls, whole, _where(whole, measured)))
     return made
 
@@ -146,13 +154,16 @@ def _values(cell: dict[Any, Any], columns: list[str]) -> Heads:
     return tuple(cell[column] for column in columns)
 
 
-def _part(cells: pd.DataFrame, places: list[int], rows: list[str], columns: list[str], words: Words) -> Part:
-    """All rows and columns of some cells, of which `places` says where they are."""
+def _part(
+    cells: pd.DataFrame, places: list[int], rows: list[str], columns: list[str], order: list[Heads], words: Words
+) -> Part:
+    """All rows and columns of some cells, of which `places` says where they are; columns in this order, if given."""
     at = {
         (_values(cell, rows), _values(cell, columns)): n
         for n, cell in zip(places, cells.to_dict("records"), strict=True)
     }
-    down, across = (list(dict.fromkeys(keys)) for keys in zip(*at, strict=True))
+    down, there = (list(dict.fromkeys(keys)) for keys in zip(*at, strict=True))
+    across = [head for head in order if head in there] or there
     heads = [called(columns, head, words) or ("all",) for head in across]
     named = [(called(rows, row, words) or ("all",), [at.get((row, head)) for head in across]) for row in down]
     used = [column for n, column in enumerate(rows) if any(row[n] for row in down)] or rows[:1]

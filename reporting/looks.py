@@ -37,6 +37,8 @@ CELLS = _looks(
         Verdict.DIVERGED: ("!", "the run did not end in a number"),
         Verdict.NOT_MEASURED: ("–", "printed in the paper, not measured here"),
         Verdict.NOT_PUBLISHED: ("+", "measured here, not printed in the paper"),
+        Verdict.BEST: ("★", "the best of its column; the test stands below"),
+        Verdict.NEAR_BEST: ("☆", "not told from the best of its column"),
     }
 )
 """The verdicts on cells, firmest first."""

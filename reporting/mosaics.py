@@ -1,12 +1,14 @@
 """Figures made of images: sample grids, translations. Each takes the arrays that `diptych extract samples` wrote."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from reporting.canvas import empty
+from reporting.wording import name_of
 
 Arrays = dict[str, np.ndarray]
 LAYOUTS = {
@@ -204,6 +206,59 @@ def translated(methods: dict[str, str], source: str, target: str, rows: int) -> 
         return _panels([panels], size=2.8) if panels else empty()
 
     return draw
+
+
+def in_all_styles(variants: Mapping[str, str]) -> Callable[[Arrays], Figure]:
+    """Images of one style in every other: a row a method, below what the images are and what they ought to look like.
+
+    Args:
+        variants: what variants of a method are called.
+    """
+
+    def draw(arrays: Arrays) -> Figure:
+        methods = list(dict.fromkeys(key.split("/translated/")[0] for key in arrays if "/translated/" in key))
+        if not methods:
+            return empty()
+        source, *targets = [key.split("/")[-1] for key in arrays if key.startswith(f"{methods[0]}/real/")]
+        shown = {f"{source}, as it is": f"{methods[0]}/real/{source}", "the style's own": f"{methods[0]}/real/{{}}"}
+        shown |= {"what it ought to be": f"{methods[0]}/counterpart/{source}/{{}}"}
+        shown |= {_called(method, variants): f"{method}/translated/{source}/{{}}" for method in methods}
+        shown = {name: key for name, key in shown.items() if key.format(targets[0]) in arrays}
+        each = 10 if len(targets) < 4 else 4
+        strips = {
+            name: [mosaic(arrays[key.format(target)][:1, :each]) for target in targets] for name, key in shown.items()
+        }
+        return _sheet(strips, [f"as {target}" for target in targets])
+
+    return draw
+
+
+def _called(method: str, variants: Mapping[str, str]) -> str:
+    name, variant = method.split("/")
+    of = "" if variant == "default" else variants.get(variant, variant)
+    return ", ".join(filter(None, [name_of("method", name, {}).short, of]))
+
+
+def _sheet(strips: dict[str, list[np.ndarray]], heads: list[str]) -> Figure:
+    """Pictures of one size in rows and columns, each row with its name on the left."""
+    height, width, _ = next(iter(strips.values()))[0].shape
+    across = 9 / len(heads)
+    figure, axes = plt.subplots(
+        len(strips),
+        len(heads),
+        figsize=(across * len(heads) + 1.5, across * height / width * len(strips) + 0.4),
+        squeeze=False,
+        layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.01, wspace=0, hspace=0),
+    )
+    for row, (name, pictures) in zip(axes, strips.items(), strict=True):
+        row[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=7)
+        for axis, picture in zip(row, pictures, strict=True):
+            axis.imshow(picture, interpolation="nearest")
+            axis.set(xticks=[], yticks=[])
+            axis.spines[:].set_visible(False)
+    for axis, head in zip(axes[0], heads, strict=True):
+        axis.set_title(head, fontsize=8)
+    return figure
 
 
 def _decoding(arrays: Arrays, prefix: str) -> list[int]:

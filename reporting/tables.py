@@ -2,17 +2,18 @@
 
 import re
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from common.files import written
-from reporting.cells import Layout
 from reporting.grid import APART, NOTHING, Grid, Part, grids, shared
+from reporting.layout import ABILITY, MEASURE, Layout
 from reporting.looks import CELLS
 from reporting.records import PUBLISHED, read_csv
 from reporting.verdict import Verdict
-from reporting.wording import name_of, names, plural, table_name, with_spread
+from reporting.wording import called, capital, name_of, names, plural, table_name, with_spread
 
 UNMARKED = {Verdict.DIVERGED, Verdict.NOT_PUBLISHED}
 """Verdicts that the cell itself says."""
@@ -21,7 +22,10 @@ LEGEND = (
     "differences, how runs differ from the published ones, and what is not shown: in the CSV beside this."
 )
 THEIRS = "the verdict's mark, and in brackets the paper's number (how verdicts come about: docs/verdicts.md)"
+OF_MEASURES = "marked are the best of a column, among methods, and what is within noise of it"
+LACKING = "not able to, or not measured: the reasons stand below"
 """How a cell is read."""
+NO_MARKS = "No number is marked as the best: that needs two methods in a column with three seeds or more each."
 
 
 def _text(cell: pd.Series) -> str:
@@ -59,7 +63,9 @@ def errata_of(paper: str, table: str) -> list[str]:
 
 def grids_of(layout: Layout, cells: pd.DataFrame) -> list[Grid]:
     """The table block by block."""
-    return grids(cells, layout.blocks, layout.rows, layout.columns, names(layout.words)) if len(cells) else []
+    if cells.empty:
+        return []
+    return grids(cells, layout.blocks, layout.rows, layout.columns, names(layout.words), aligned=bool(layout.measures))
 
 
 def said_once(layout: Layout, cells: pd.DataFrame) -> str:
@@ -76,11 +82,14 @@ def glossary(layout: Layout, cells: pd.DataFrame) -> dict[str, str]:
     return {name.short: name.long for name in used if name.long}
 
 
-def _legend(cells: pd.DataFrame) -> list[str]:
+def _legend(layout: Layout, cells: pd.DataFrame) -> list[str]:
     """How a cell is read: the marks that are in the table."""
     there = {*cells["verdict"]}
     marks = [look for verdict, look in CELLS.items() if verdict in there and verdict not in UNMARKED]
     theirs = THEIRS if (cells["paper"] != "").any() else "the paper prints none of them"
+    if layout.measures:
+        theirs = OF_MEASURES
+        marks = [replace(k, means=LACKING) if k.verdict == Verdict.NOT_MEASURED else k for k in marks]
     return [
         LEGEND.format(theirs=theirs),
         *([""] if marks else []),
@@ -110,7 +119,9 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
         lines += ["", grid.missing] if grid.missing else []
         block = grid.block
     if shown:
-        lines += ["", "## How to read it", "", *_legend(cells)]
+        lines += ["", "## How to read it", "", *_legend(layout, cells)]
+    if layout.measures and shown:
+        lines += ["", "## Best", "", *_bests(layout, cells)]
     if told := glossary(layout, cells):
         lines += ["", "## Names", "", *(f"- {short}: {long}" for short, long in told.items())]
     if layout.note:
@@ -126,6 +137,20 @@ def markdown(layout: Layout, cells: pd.DataFrame, about: str) -> str:
     if errata := errata_of(layout.paper, layout.table):
         lines += ["", "## Errata of the paper", "", *(f"- {erratum}" for erratum in errata)]
     return "\n".join(lines) + "\n"
+
+
+def _bests(layout: Layout, cells: pd.DataFrame) -> list[str]:
+    """What is better, and by which test the best of each column was found; or that nothing is marked."""
+    words = names(layout.words)
+    low = [f"{m.ability} {m.name}" for m in layout.asked if m.better == "low" and m.name in {*cells[MEASURE]}]
+    lines = [f"Smaller is better: {', '.join(low)}."] if low and not layout.ranked_over else []
+    said: dict[str, list[str]] = {}
+    for cell in cells[cells["verdict"] == Verdict.BEST].to_dict("records"):
+        column = called(layout.columns, [cell[k] for k in layout.columns], words)
+        said.setdefault(cell["why"], []).append(" ".join(column))
+    if len(said) == 1:
+        return [*lines, *(f"{capital(why)}." for why in said)]
+    return [*lines, *(f"- {', '.join(where)}: {why}" for why, where in said.items())] if said else [*lines, NO_MARKS]
 
 
 def _nothing(cells: pd.DataFrame) -> str:
@@ -155,6 +180,8 @@ _LATEX = {
     "−": "$-$",
     "°": r"$^\circ$",
     "–": "--",
+    "★": r"$\bigstar$",
+    "☆": r"$\star$",
 }
 
 
@@ -163,7 +190,12 @@ NARROW = 16
 
 
 def latex(layout: Layout, cells: pd.DataFrame, about: str) -> str:
-    """The table for a paper: one for each block, controls below methods. Its first line says what it needs."""
+    """The table for a paper: one for each block, controls below methods. Its first line says what it needs.
+
+    Of measures one for each ability: all of them side by side are wider than a page.
+    """
+    if layout.measures:
+        layout = replace(layout, blocks=[*layout.blocks, ABILITY], columns=[k for k in layout.columns if k != ABILITY])
     cells, _ = _with_texts(cells)
     texts = [text.split(" [")[0] for text in cells["text"]]
     blocks: dict[str, list[Grid]] = {}
@@ -196,7 +228,8 @@ def _latex_block(layout: Layout, several: list[Grid], texts: list[str], about: s
             labels.append(", ".join(name))
             rows.append(["" if (place := at.get(head)) is None else texts[place] for head in heads])
     levels = max(map(len, heads))
-    columns = pd.MultiIndex.from_tuples([(*head, *[""] * (levels - len(head))) for head in heads])
+    padded = [(*head, *[""] * (levels - len(head))) for head in heads]
+    columns = pd.MultiIndex.from_tuples(padded) if levels > 1 else pd.Index([name for (name,) in heads])
     frame = pd.DataFrame(rows, index=pd.Index(labels, name=parts[0].stub), columns=columns)
     text = frame.to_latex(
         escape=True,

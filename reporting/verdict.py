@@ -81,8 +81,13 @@ class Verdict(StrEnum):
     DIVERGED = "diverged"
     NOT_MEASURED = "not measured"
     NOT_PUBLISHED = "not in the paper"
+    BEST = "best"
+    NEAR_BEST = "within noise of the best"
 
 
+BESTS = frozenset({Verdict.BEST, Verdict.NEAR_BEST})
+OF_OURS = frozenset({Verdict.NOT_PUBLISHED, *BESTS})
+"""What is said of numbers that no paper prints."""
 FIRM = frozenset({Verdict.AGREES, Verdict.DISAGREES})
 
 

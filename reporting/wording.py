@@ -128,6 +128,8 @@ NAMES = names(
             "blur-2": ("control: others, blur 2", "other images of the target, blurred by 2 pixels"),
             "ceiling": "ceiling: real images",
             "supervised": "ceiling: trained with labels",
+            "counterpart": ("ceiling: counterpart", "what the image ought to look like"),
+            "pooled": ("ceiling: pooled", "trained on the images of all clients in one place"),
         },
     }
 )  # fmt: skip

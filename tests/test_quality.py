@@ -42,6 +42,7 @@ HEAVY = {
     "numpy",
     "ot",
     "pandas",
+    "scikit_posthocs",
     "scipy",
     "seaborn",
     "sklearn",

@@ -9,7 +9,7 @@ from reporting.evidence import Evidence
 from reporting.looks import CELLS, Look
 from reporting.report.anchors import run_id
 from reporting.report.runs import SIMPSON
-from reporting.verdict import SEEDS
+from reporting.verdict import BESTS, SEEDS
 from reporting.wording import decimals, percent, shown, with_spread
 
 
@@ -100,6 +100,11 @@ class Cell:
     def printed(self) -> str:
         """The paper's number."""
         return self.said["paper"]
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether our number bears the mark of its verdict: beside a printed one, or among the best."""
+        return bool(self.evidence) and (bool(self.printed) or self.said["verdict"] in BESTS)
 
     @property
     def ours(self) -> str:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from reporting.cells import Found, Layout
 from reporting.claims import Finding
+from reporting.evidence import Found
+from reporting.layout import Layout
 
 
 @dataclass(frozen=True)

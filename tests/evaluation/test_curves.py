@@ -60,3 +60,10 @@ def test_each_number_has_the_unit_and_the_kind_of_what_it_counts(tmp_path):
         ("rounds_to_target", "rounds", "result"),
         ("bytes_to_target", "count", "cost"),
     }
+
+
+def test_traffic_is_what_has_crossed_by_each_round_that_was_scored_and_only_if_asked_for(tmp_path):
+    run = _run(tmp_path / "run")
+    found = {r["setting"]: r["value"] for r in curves(run, traffic=True) if r["metric"] == "bytes"}
+    assert found == {"rounds=2": 43, "rounds=4": 83, "rounds=6": 123}
+    assert [r for r in curves(run, traffic=True) if r["metric"] != "bytes"] == list(curves(run))

@@ -57,6 +57,13 @@ def test_translations_are_shown_by_class():
     assert (found["fedinb/j=200/translated/0/60"] == found["fedinb/j=200/real/0"] + 100).all()
 
 
+def test_what_translations_ought_to_look_like_is_of_the_same_images():
+    run = _translating([1, 0, 0, 1, 1, 0, 0, 1])
+    run.samples["counterpart/0/60"] = run.samples["real/0"] + 50
+    found = samples(run)
+    assert (found["fedinb/j=200/counterpart/0/60"] == found["fedinb/j=200/real/0"] + 50).all()
+
+
 def test_grids_styles_and_the_first_real_images_are_shown_at_the_end_and_after_snapshots():
     arrays = {
         "grid/0": np.zeros(3), "restyle/source": np.ones(2), "client/0/style": np.array("a"),

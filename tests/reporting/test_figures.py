@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from matplotlib.figure import Figure
 
 from common.codehash import ROOT
 from common.errors import InputError
@@ -18,6 +19,7 @@ from reporting.mosaics import by_method, mosaic
 
 FEDINB = yaml.safe_load((ROOT / "config" / "papers" / "fedinb.yaml").read_text())
 FEDDVA = yaml.safe_load((ROOT / "config" / "papers" / "feddva.yaml").read_text())
+COMMON_GROUND = yaml.safe_load((ROOT / "config" / "papers" / "common.yaml").read_text())
 PADPAF = yaml.safe_load((ROOT / "config" / "papers" / "padpaf.yaml").read_text())
 COUNTS = ["dataset", "ssl", "split", "client", "style", "class", "images"]
 POINTS = ["dataset", "ssl", "split", "silhouette", "client", "style", "x", "y"]
@@ -185,7 +187,61 @@ def _distances() -> pd.DataFrame:
     return pd.DataFrame([row | {"table": table} for row in rows for table in ("table5", "figure2")], columns=COLUMNS)
 
 
+COMMON = ("local", "fedavg", "ditto", "padpaf")
+
+
+def _common() -> pd.DataFrame:
+    """Accuracies and bytes by round, probes of codes with their floors, and what a judge says, of a few methods."""
+    rows = []
+    for n, (method, split) in enumerate((m, s) for m in COMMON for s in ("equal", "skewed")):
+        run = {"paper": "common", "dataset": "natural", "split": split, "method": method, "seed": "1"}
+        for r in (4, 8):
+            rows += [
+                run | {"setting": f"rounds={r}", "metric": "accuracy", "value": r / 10},
+                run | {"setting": f"rounds={r}", "metric": "bytes", "value": 0 if method == "local" else r * 1e6},
+            ]
+        for code, control in (("content", ""), ("style", ""), ("content", "pixels"), ("content", "shuffled-labels")):
+            probe = run | {"metric": "accuracy", "protocol": "sound", "control": control}
+            of = f"probe=linear;features={'own-content' if method == 'local' and code == 'content' else code};target="
+            if code == "content" or method == "padpaf":
+                rows.append(probe | {"setting": f"{of}label", "value": 0.1 * (n + 1)})
+                rows.append(probe | {"setting": f"{of}domain", "value": 0.9 - 0.1 * n})
+        judged = run | {"setting": "images=asked", "control": "floor"}
+        rows += [
+            judged | {"metric": "label_agreement", "value": 0.95},
+            judged | {"metric": "style_agreement", "value": 0.99},
+        ]
+    frame = pd.DataFrame([dict.fromkeys(COLUMNS, "") | row for row in rows], columns=COLUMNS)
+    return in_words(frame, {})
+
+
+def _ranks() -> pd.DataFrame:
+    """Of twelve methods in six blocks by two measures."""
+    g = np.random.default_rng(0)
+    rows = [
+        {"measure": measure, "called": f"method {k}", "block": f"block {b}", "rank": rank + 1.0}
+        for measure in ("accuracy, own", "generated, FD")
+        for b in range(6)
+        for k, rank in enumerate(g.permutation(12))
+    ]
+    return pd.DataFrame(rows)
+
+
+def _sheet(styles: int = 3) -> dict[str, np.ndarray]:
+    """Grids of three images of ten classes in some styles, by two methods; what they ought to be is known."""
+    arrays = {}
+    for m, method in enumerate(("feddva/default", "fedavg/stargan", "newcomer/odd")):
+        for a in range(styles):
+            arrays[f"{method}/real/{a}"] = np.full((3, 10, 1, 4, 4), 10 * a, dtype=np.uint8)
+            for b in range(styles):
+                arrays[f"{method}/translated/{a}/{b}"] = np.full((3, 10, 1, 4, 4), 100 + 10 * m + b, dtype=np.uint8)
+                arrays[f"{method}/counterpart/{a}/{b}"] = np.full((3, 10, 1, 4, 4), 200 + b, dtype=np.uint8)
+    return arrays
+
+
 def _data(name: str) -> Any:
+    if name.startswith("common-"):
+        return {"common-ranks": _ranks, "common-bytes": _common, "common-codes": _common}.get(name, _sheet)()
     if name.startswith("fedinb-"):
         kind = FEDINB["figures"][name.removeprefix("fedinb-")].get("data", "records")
         return {"samples": _translated, "searches": _searches, "records": _distances}[kind]()
@@ -322,7 +378,10 @@ def test_probes_show_the_printed_numbers_and_the_rounds():
 
 @pytest.mark.parametrize(
     ("paper", "figures_of"),
-    [(name, config["figures"]) for name, config in (("fedinb", FEDINB), ("feddva", FEDDVA), ("padpaf", PADPAF))],
+    [
+        (name, config["figures"])
+        for name, config in (("fedinb", FEDINB), ("feddva", FEDDVA), ("padpaf", PADPAF), ("common", COMMON_GROUND))
+    ],
 )
 def test_every_figure_of_a_paper_can_be_drawn(paper, figures_of):
     assert {f"{paper}-{figure}" for figure in figures_of} == {name for name in FIGURES if name.startswith(f"{paper}-")}
@@ -395,3 +454,63 @@ def test_methods_are_compared_after_the_same_round():
     assert shown["padpaf"] == 120
     assert shown["ditto"] == 200
     assert len(shown) == 3, "one method was not run"
+
+
+# ---- the common ground's
+
+
+def _drawn(figure: Figure) -> dict[str, list[tuple[float, float]]]:
+    """By label, the points of lines and clouds of all panels."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for axis in figure.axes:
+        for line in axis.lines:
+            found.setdefault(str(line.get_label()), []).extend(map(tuple, line.get_xydata()))
+        for cloud in axis.collections:
+            found.setdefault(str(cloud.get_label()), []).extend(map(tuple, cloud.get_offsets().tolist()))
+    return found
+
+
+def test_accuracy_stands_over_the_bytes_that_were_sent_by_then_and_who_sends_none_is_a_line():
+    figure = FIGURES["common-bytes"](_common())
+    drawn = _drawn(figure)
+    assert drawn["FedAvg"] == [(4, 0.4), (8, 0.8)] * 2, "one panel for each split"
+    assert {y for _, y in drawn["local (sends nothing)"]} == {0.8}
+    assert [axis.get_title() for axis in figure.axes] == ["natural, equal", "natural, skewed"]
+    plt.close(figure)
+
+
+def test_codes_stand_where_the_probes_say_with_chance_and_the_judge_as_lines():
+    figure = FIGURES["common-codes"](_common())
+    drawn = _drawn(figure)
+    np.testing.assert_allclose(drawn["local"], [(0.9, 0.1), (0.8, 0.2)], err_msg="its own content: there is no other")
+    np.testing.assert_allclose(drawn["PaDPaF"], [(0.3, 0.7), (0.2, 0.8)])
+    np.testing.assert_allclose(drawn["_"], [(0.3, 0.7), (0.2, 0.8)], err_msg="codes of style: PaDPaF's alone")
+    assert {y for _, y in drawn["judge, of held-out images"]} == {0.95}
+    assert {round(y, 9) for _, y in drawn["chance"]} == {0.4, 0.5}, "the mean over methods, a panel for each split"
+    plt.close(figure)
+
+
+def test_critical_differences_name_every_method_with_its_mean_rank():
+    ranks = _ranks()
+    figure = FIGURES["common-ranks"](ranks)
+    means = ranks.groupby(["measure", "called"])["rank"].mean()
+    for axis, measure in zip(figure.axes, ("accuracy, own", "generated, FD"), strict=True):
+        assert axis.get_title() == f"{measure}: 6 blocks, critical difference 6.80"
+        texts = {text.get_text() for text in axis.texts}
+        for called, mean in means[measure].items():
+            assert {f"{called} {mean:.1f}", f"{mean:.1f} {called}"} & texts
+    plt.close(figure)
+
+
+@pytest.mark.parametrize(("styles", "each"), [(3, 10), (5, 4)])
+def test_a_sheet_has_the_same_contents_in_every_style_below_what_they_ought_to_be(styles, each):
+    figure = FIGURES["common-rotations"](_sheet(styles))
+    rows = ["0, as it is", "the style's own", "what it ought to be", "FedDVA", "FedAvg, StarGAN", "newcomer, odd"]
+    axes = np.array(figure.axes).reshape(len(rows), styles - 1)
+    assert [axis.get_ylabel() for axis in axes[:, 0]] == rows
+    assert [axis.get_title() for axis in axes[0]] == [f"as {b}" for b in range(1, styles)]
+    for b in range(1, styles):
+        shades = [int(axis.images[0].get_array()[0, 0, 0]) for axis in axes[:, b - 1]]
+        assert shades == [0, 10 * b, 200 + b, 100 + b, 110 + b, 120 + b]
+        assert axes[0, b - 1].images[0].get_array().shape == (5, 5 * each, 3)
+    plt.close(figure)

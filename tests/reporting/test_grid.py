@@ -12,8 +12,9 @@ import pytest
 from common.codehash import ROOT
 from diptych.outputs import named
 from diptych.study import load_study
-from reporting.cells import CONTROLS, Layout
+from reporting.cells import CONTROLS
 from reporting.grid import APART, Grid, grids, shared
+from reporting.layout import Layout
 from reporting.looks import CELLS
 from reporting.records import read_csv
 from reporting.tables import grids_of, markdown

@@ -5,9 +5,10 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.cells import Layout, cells_of
+from reporting.cells import cells_of
 from reporting.claims import findings
 from reporting.expressions import Evaluator, Shelf, Unknown
+from reporting.layout import Layout
 from reporting.records import PUBLISHED, published, read_csv, read_records
 from reporting.tables import markdown
 

@@ -5,8 +5,9 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.cells import Layout, cells_of
+from reporting.cells import cells_of
 from reporting.claims import findings
+from reporting.layout import Layout
 from reporting.records import published, with_families
 from reporting.tables import markdown
 

@@ -10,7 +10,8 @@ import pytest
 
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.cells import Layout, cells_of
+from reporting.cells import cells_of
+from reporting.layout import Layout
 from reporting.records import PUBLISHED, published, read_csv, read_records, with_averages
 from reporting.tables import errata_of, latex, markdown, write_table
 from reporting.verdict import Verdict

@@ -1,0 +1,205 @@
+"""Figures of the study of all methods on one protocol: accuracy against bytes, content against style, ranks."""
+
+import itertools
+from collections.abc import Iterator
+from math import ceil
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from reporting.canvas import PAPER, empty
+from reporting.ranks import NO_RANKS, critical_difference, nemenyi
+from reporting.wording import name_of
+
+Look = tuple[tuple[float, float, float], str, str]
+"""A colour, a marker and a dash."""
+MARKERS = "osD^vPX"
+DASHES = ("-", "--", "-.")
+MB = 1e6
+
+
+def _looks(rows: pd.DataFrame) -> dict[str, Look]:
+    """A look for each method; those that stand side by side differ in all of it."""
+    called = list(dict.fromkeys(rows["called"]))
+    hues = sorted(range(len(called)), key=lambda n: n % 3)
+    colours = sns.color_palette("husl", len(called))
+    looks = zip((colours[n] for n in hues), itertools.cycle(MARKERS), itertools.cycle(DASHES), strict=False)
+    return dict(zip(called, looks, strict=False))
+
+
+def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFrame]]]:
+    """A panel for each data set, side by side, and split, one above the other; and the rows of each."""
+    datasets, splits = (list(dict.fromkeys(rows[column])) for column in ("dataset", "split"))
+    figure, axes = plt.subplots(
+        len(splits),
+        len(datasets),
+        figsize=(3.6 * len(datasets) + (2.2 if len(splits) > 1 else 4.4), 3.2 * len(splits)),
+        squeeze=False,
+        sharex="col",
+        sharey="col",
+        layout="constrained",
+    )
+
+    def each() -> Iterator[tuple[Axes, pd.DataFrame]]:
+        for (row, split), (column, dataset) in itertools.product(enumerate(splits), enumerate(datasets)):
+            axis = axes[row, column]
+            axis.set_title(f"{name_of('dataset', dataset, {}).short}, {split}", fontsize=9)
+            yield axis, rows[(rows["dataset"] == dataset) & (rows["split"] == split)]
+
+    return figure, each()
+
+
+def _legend(figure: Figure) -> None:
+    """One for all panels, on their right."""
+    handles = (zip(*axis.get_legend_handles_labels(), strict=True) for axis in figure.axes)
+    found = {label: handle for of_panel in handles for handle, label in of_panel}
+    columns = ceil(0.16 * len(found) / figure.get_figheight())  # a line of it is so many inches high
+    figure.legend(found.values(), found.keys(), loc="outside right upper", frameon=False, fontsize=7, ncols=columns)
+
+
+# ---- accuracy against bytes
+
+
+def against_bytes(records: pd.DataFrame) -> Figure:
+    """The mean accuracy of clients' own models against all that has crossed the channel until then, round by round.
+
+    Who sends nothing is a line across.
+    """
+    rows = _common(records)
+    rows = rows[rows["metric"].isin(["accuracy", "bytes"]) & rows["setting"].str.fullmatch(r"rounds=\d+")]
+    rows = rows.assign(round=rows["setting"].str.removeprefix("rounds=").astype(int))
+    keys = ["dataset", "split", "called", "round"]
+    curves = rows.pivot_table(values="value", index=keys, columns="metric", sort=False).reset_index()
+    if "bytes" not in curves or "accuracy" not in curves:
+        return empty()
+    curves = curves.dropna()
+    looks = _looks(curves)
+    figure, panels = _panels(curves)
+    for axis, part in panels:
+        for called, curve in part.groupby("called", sort=False):
+            colour, marker, dash = looks[str(called)]
+            if (curve["bytes"] == 0).all():
+                axis.axhline(curve["accuracy"].iloc[-1], color=colour, ls=":", lw=1, label=f"{called} (sends nothing)")
+            else:
+                x, y = curve["bytes"] / MB, curve["accuracy"]
+                axis.plot(x, y, color=colour, marker=marker, ls=dash, ms=3, lw=1, label=called)
+        axis.set(xscale="log", xlabel="MB that have crossed the channel", ylabel="accuracy, mean over clients")
+        axis.label_outer(remove_inner_ticks=False)
+    _legend(figure)
+    return figure
+
+
+def _common(records: pd.DataFrame) -> pd.DataFrame:
+    rows = records[(records["paper"] == "common") & (records["client"] == "")]
+    return rows.assign(value=pd.to_numeric(rows["value"]))
+
+
+# ---- content against style
+
+CODES = {"features=content": "content", "features=own-content": "content", "features=style": "style"}
+TARGETS = {"target=label": "label", "target=domain": "style"}
+FACES = {"content": "0.4", "style": "none"}
+FLOORS = {"untrained": ("x", "untrained encoder"), "pixels": ("+", "pixels")}
+
+
+def content_against_style(records: pd.DataFrame) -> Figure:
+    """What a code says of the label against what it says of the style: content filled, style hollow, a look a method.
+
+    Grey lines: chance, and dashed what a judge trained on all clients' images reads from images that it has not seen.
+    """
+    said = _said(_common(records))
+    if said.empty:
+        return empty()
+    methods = said[said["control"] == ""]
+    looks = _looks(methods)
+    figure, panels = _panels(said)
+    for axis, part in panels:
+        chance = part[part["control"] == "shuffled-labels"]
+        _lines(axis, chance, ":", "chance")
+        _lines(axis, part[part["code"] == "judge"], "--", "judge, of held-out images")
+        for control, (marker, name) in FLOORS.items():
+            floor = part[(part["control"] == control) & (part["code"] == "content")]
+            axis.scatter(floor["style"], floor["label"], marker=marker, color="0.4", s=22, linewidths=1, label=name)
+        for called, points in part[part["control"] == ""].groupby("called", sort=False):
+            colour, marker, _ = looks[str(called)]
+            for code in FACES:
+                at, face = points[points["code"] == code], [colour] if code == "content" else "none"
+                name = str(called) if code == "content" else "_"  # which no legend shows
+                axis.scatter(
+                    at["style"], at["label"], s=30, marker=marker, edgecolors=[colour], facecolors=face, label=name
+                )
+        for code, face in FACES.items():
+            axis.scatter([], [], edgecolors="0.4", facecolors=face, s=30, label=f"code of {code}")
+        axis.set(xlabel="style read from the code", ylabel="label read from the code")
+        axis.label_outer(remove_inner_ticks=False)
+    _legend(figure)
+    return figure
+
+
+def _said(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of each code of a method, control or judge: the accuracy of the `label` and of the `style`, means over seeds."""
+    probes = rows[rows["setting"].str.startswith("probe=linear;features=") & (rows["protocol"] == "sound")]
+    parts = probes["setting"].str.split(";", expand=True)
+    if probes.empty:
+        return pd.DataFrame()
+    probes = probes.assign(code=parts[1].map(CODES), target=parts[2].map(TARGETS))
+    judged = rows[(rows["control"] == "floor") & (rows["setting"] == "images=asked")]
+    judged = judged.assign(
+        code="judge", target=judged["metric"].map({"label_agreement": "label", "style_agreement": "style"})
+    )
+    everything = pd.concat([probes, judged])
+    everything["called"] = everything["called"].where(everything["control"] == "", "")
+    keys = ["dataset", "split", "called", "control", "code"]
+    said = everything.pivot_table(values="value", index=keys, columns="target", sort=False).reset_index()
+    return said.dropna() if {"label", "style"} <= {*said} else pd.DataFrame()
+
+
+def _lines(axis: Axes, rows: pd.DataFrame, dash: str, name: str) -> None:
+    """Across at the mean accuracy of the label, and down at that of the style."""
+    if len(rows):
+        axis.axhline(rows["label"].mean(), color=PAPER, ls=dash, lw=1, label=name)
+        axis.axvline(rows["style"].mean(), color=PAPER, ls=dash, lw=1)
+
+
+# ---- ranks
+
+
+def critical_differences(ranks: pd.DataFrame) -> Figure:
+    """A diagram for each measure: mean ranks, and bars over methods that Nemenyi's test does not tell apart."""
+    if ranks.empty:
+        return empty(f"nothing is ranked at this scale:\n{NO_RANKS}")
+    from scikit_posthocs import critical_difference_diagram  # two seconds, which only this figure need pay
+
+    measures = list(dict.fromkeys(ranks["measure"]))
+    by_measure = [ranks[ranks["measure"] == measure] for measure in measures]
+    tables = [rows.pivot_table(values="rank", index="block", columns="called") for rows in by_measure]
+    heights = [0.9 + 0.13 * table.shape[1] for table in tables]
+    figure, axes = plt.subplots(
+        len(tables),
+        1,
+        figsize=(8, sum(heights)),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
+    )
+    for axis, measure, table in zip(axes.flat, measures, tables, strict=True):
+        blocks, methods = table.shape
+        cd = critical_difference(methods, blocks)
+        critical_difference_diagram(
+            table.mean(),
+            nemenyi(table),
+            ax=axis,
+            label_fmt_left="{label} {rank:.1f}",
+            label_fmt_right="{rank:.1f} {label}",
+            label_props={"fontsize": 7},
+            elbow_props={"linewidth": 0.6, "color": "0.15"},
+            marker_props={"s": 8},
+        )
+        axis.grid(visible=False)
+        axis.set_xticks(range(1, methods + 1))
+        axis.tick_params(labelsize=7)
+        axis.set_title(f"{measure}: {blocks} blocks, critical difference {cd:.2f}", fontsize=9, pad=16)
+    return figure
