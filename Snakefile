@@ -2,6 +2,7 @@
 
     snakemake --cores 8 tables                             every table, on embedded data
     snakemake --cores 8 figures claims                     every figure; which claims hold
+    snakemake --cores 8 fedstyle                           tables, figures and claims of one paper
     snakemake --cores 8 fedstyle_figure5                   one figure
     snakemake --cores 8 report                             all of it in one HTML file
     snakemake --cores 8 tune                               what papers are silent on: see docs/tuning.md
@@ -231,6 +232,13 @@ rule report:
         page=[crc32(file.read_bytes()) for file in sorted(Path(workflow.basedir).glob("reporting/templates/*"))],
     message: "put everything on one page"
     shell: "diptych report {params.results} --out {output} --without {params.without} > {log} 2>&1"
+
+
+for paper in flow.study.papers:
+
+    rule:
+        name: paper
+        input: flow.tables(paper), [file for figure in flow.figure_names(paper) for file in flow.figures(figure)], flow.claims(paper)
 
 
 for figure in flow.figure_names():  # a short target for each, such as fedstyle_figure5

@@ -180,10 +180,13 @@ class Workflow:
         simpson = [f"{self.results}/records/padpaf/simpson.csv"] if "padpaf" in self.study.papers else []
         return [*records, *simpson, f"{self.results}/records/counted.csv"]
 
-    def tables(self) -> list[str]:
-        """Every table in Markdown; CSV and LaTeX come with it."""
-        papers = self.study.papers.items()
-        return [f"{self.results}/tables/{paper}-{table}.md" for paper, config in papers for table in config.tables]
+    def tables(self, paper: str | None = None) -> list[str]:
+        """Every table, or a paper's, in Markdown; CSV and LaTeX come with it."""
+        tables = ((name, table) for name in self._papers(paper) for table in self.study.papers[name].tables)
+        return [f"{self.results}/tables/{name}-{table}.md" for name, table in tables]
+
+    def _papers(self, one: str | None) -> list[str]:
+        return list(self.study.papers) if one is None else [one]
 
     def paper(self, wildcards: Any) -> Paper:
         """The paper that a file is of."""
@@ -195,13 +198,13 @@ class Workflow:
         layout = paper.tables[_chosen(f"table of {wildcards.paper}", wildcards.table, paper.tables)]
         return layout.model_dump() | {"words": paper.words}
 
-    def claims(self) -> list[str]:
-        """The claims of every paper."""
-        return [f"{self.results}/claims/{paper}.md" for paper in self.study.papers]
+    def claims(self, paper: str | None = None) -> list[str]:
+        """The claims of every paper, or of one; common ground makes none."""
+        return [f"{self.results}/claims/{name}.md" for name in self._papers(paper) if self.study.papers[name].claims]
 
-    def figure_names(self) -> list[str]:
-        """Every figure."""
-        return [f"{paper}-{name}" for paper, config in self.study.papers.items() for name in config.figures]
+    def figure_names(self, paper: str | None = None) -> list[str]:
+        """Every figure, or a paper's."""
+        return [f"{name}-{figure}" for name in self._papers(paper) for figure in self.study.papers[name].figures]
 
     def figures(self, name: str | None = None) -> list[str]:
         """Every figure, or one, in every format."""

@@ -12,7 +12,7 @@ from diptych import PACKAGES
 
 def test_they_are_those_that_are_installed():
     installed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    assert sorted(installed) == sorted([*PACKAGES, "diptych"])
+    assert {name.partition(".")[0] for name in installed} == {*PACKAGES, "diptych"}
 
 
 @pytest.mark.parametrize("stranger", ["common.py", "evaluation/__init__.py"])

@@ -147,6 +147,7 @@ def _check_snakemake(arguments: list[str]) -> None:
         "all",
         "report",
         *short,
+        *flow.study.papers,
         *flow.tables(),
         *flow.figures(),
         *flow.claims(),
