@@ -256,12 +256,13 @@ class Study:
         run, largest = f"{paper}/{condition}/{method}/{name}", max(seeds)
         where = f"{paper}: {condition} {values['method']}"
         spec = checked(Spec, where, content | {"run": f"{run}/{largest}", "seed": largest})
+        own = {"condition": condition, "method": method, "variant": variant or "default"}
         return [  # what is right with the largest seed is right with all
             spec.model_copy(
                 update={
                     "run": f"{run}/{seed}",
                     "seed": seed,
-                    "start": spec.start.format(seed=seed, condition=condition, **labels),
+                    "start": spec.start.format(seed=seed, **own, **labels),
                 }
             )
             for seed in seeds

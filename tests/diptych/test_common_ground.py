@@ -29,6 +29,7 @@ def _of_the_study(scale: str) -> tuple[Study, dict[str, Spec]]:
     study = load_study(scale)
     apart = {spec.start for spec in study.specs.values()}
     apart |= {run for run, spec in study.specs.items() if spec.inversion}  # after one update
+    apart |= {run for run, spec in study.specs.items() if spec.labels["split"] == "late"}  # when training is over
     return study, {run: s for run, s in study.specs.items() if run.startswith("common/") and run not in apart}
 
 
