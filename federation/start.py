@@ -44,8 +44,8 @@ def begin_each(algorithm: Algorithm, population: Population, shared: list[Entry]
 
 
 def _put(algorithm: Algorithm, model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    for part in _started(algorithm, model) if tensors else []:
-        own = dict(part.named_parameters()) | dict(part.named_buffers())
+    for part in _started(algorithm, model, tensors) if tensors else []:
+        own = _tensors(part)
         odd = [name for name, t in tensors.items() if name not in own or own[name].shape != t.shape]
         if odd:
             raise InputError(f"start: that run has tensors that this one has not in this shape: {', '.join(odd[:4])}")
@@ -54,7 +54,14 @@ def _put(algorithm: Algorithm, model: nn.Module, tensors: dict[str, Tensor]) -> 
                 own[name].copy_(tensor)
 
 
-def _started(algorithm: Algorithm, model: nn.Module) -> list[Any]:
+def _tensors(part: nn.Module) -> Start:
+    return dict(part.named_parameters()) | dict(part.named_buffers())
+
+
+def _started(algorithm: Algorithm, model: nn.Module, tensors: Start) -> list[Any]:
+    """The parts that begin: of one who joins what the same algorithm has trained, all that it shares."""
+    if tensors.keys() <= _tensors(model).keys():
+        return [model]
     if isinstance(algorithm, Transfers):
         return algorithm.started(model)
     return [algorithm.global_model(model), algorithm.personal_model(model)]

@@ -127,3 +127,14 @@ def test_alone_is_without_a_channel(alone):
     assert Local.shared is nothing
     assert not simulation.channel.traffic
     assert not simulation.server.tensors
+
+
+def test_who_joins_what_the_same_algorithm_has_trained_gets_what_it_shares_and_nothing_else():
+    """Ditto's w; v is the newcomer's own, and new."""
+    ended = simulate(Ditto(objective=SIMCLR, mu=0.1), rounds=1)
+    left = {name: tensor.unsqueeze(0) for name, tensor in ended.server.tensors.items()}
+    joined = _began(Ditto(objective=SIMCLR, mu=0.1), left)
+    storage, fresh = joined.population.storage, prepared(Ditto(objective=SIMCLR, mu=0.1)).population.storage
+    assert all(torch.equal(storage[name], tensor.expand_as(storage[name])) for name, tensor in left.items())
+    assert same(storage, fresh, of="v.", other="v.")
+    assert not same(storage, fresh, of="w.", other="w.")
