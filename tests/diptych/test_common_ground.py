@@ -59,5 +59,5 @@ def test_everybody_is_asked_the_same_and_batches_are_of_one_size():
 def test_whoever_answers_is_tuned_on_as_many_points():
     tuning = load_study("reference-common").papers["common"].tuning
     assert tuning is not None
-    assert {len(grid.points) for grid in tuning.grids} == {4}
+    assert {len(grid.points) for grid in tuning.grids} == {5}
     assert tuning.seed not in load_study("reference-common").scale.seeds
