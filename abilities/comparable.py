@@ -121,7 +121,9 @@ def whole_shared(trained: Trained, look: Look) -> Any:
 
 
 def _trained_on(trained: Trained) -> Tensor:
-    return trained.dealt.images[trained.dealt.all_train.unique()]
+    """All training images in [0, 1], as clients of their styles see them: at the size that networks take."""
+    dealt = trained.dealt
+    return torch.cat([_of_style(trained, style, dealt.train[style].unique()) for style in dealt.seen])
 
 
 def has_decoder(trained: Trained) -> bool:
@@ -161,7 +163,7 @@ def answers(trained: Trained) -> Arrays:
 
 def _own_answers(trained: Trained) -> list[Answer]:
     """By each client's model as it would use it; nothing where it has no head."""
-    algorithm, x = trained.algorithm, _trained_on(trained)[:1].float() / 255
+    algorithm, x = trained.algorithm, _trained_on(trained)[:1]
     look = lambda m, x, y: {"right": algorithm.scores(m, x, y)["accuracy"]}  # noqa: E731
     if "accuracy" not in algorithm.scores(used(trained, 0).eval(), x, torch.zeros(1, dtype=torch.long)):
         return []
