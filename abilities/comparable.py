@@ -140,8 +140,8 @@ Answer = Callable[[Tensor, Tensor], np.ndarray]
 
 def answers(trained: Trained) -> Arrays:
     """`answers/own`, `/shared`: whether the label of each client's test images is read right by its own model, and by
-    the server's; `answers/client`, whose they are. `answers/<style>/own`, `/shared`: the same of all test images of a
-    style that no client has, where `own` is the share of the clients whose models are right."""
+    the server's; `answers/client`, whose they are, and `answers/label`. `answers/<style>/own`, `/shared`: the same of
+    all test images of a style that no client has, where `own` is the share of the clients whose models are right."""
     dealt, answering = trained.dealt, {"own": _own_answers(trained), "shared": _shared_answers(trained)}
     tested = [(trained.seen(k, rows, "answers"), dealt.labels[rows]) for k, rows in enumerate(dealt.tests)]
     arrays = {
@@ -151,6 +151,7 @@ def answers(trained: Trained) -> Arrays:
     }
     if arrays:
         arrays["answers/client"] = np.repeat(range(len(tested)), [len(y) for _, y in tested])
+        arrays["answers/label"] = torch.cat([y for _, y in tested]).numpy()
     for style, name in enumerate(dealt.styles):
         if style not in dealt.seen:
             x, y = _of_style(trained, style, dealt.test[style]), dealt.labels[dealt.test[style]]
