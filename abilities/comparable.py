@@ -121,7 +121,9 @@ def whole_shared(trained: Trained, look: Look) -> Any:
 
 
 def _trained_on(trained: Trained) -> Tensor:
-    return trained.dealt.images[trained.dealt.all_train.unique()]
+    """All training images in [0, 1], as clients of their styles see them: at the size that networks take."""
+    dealt = trained.dealt
+    return torch.cat([_of_style(trained, style, dealt.train[style].unique()) for style in dealt.seen])
 
 
 def has_decoder(trained: Trained) -> bool:
@@ -138,8 +140,8 @@ Answer = Callable[[Tensor, Tensor], np.ndarray]
 
 def answers(trained: Trained) -> Arrays:
     """`answers/own`, `/shared`: whether the label of each client's test images is read right by its own model, and by
-    the server's; `answers/client`, whose they are. `answers/<style>/own`, `/shared`: the same of all test images of a
-    style that no client has, where `own` is the share of the clients whose models are right."""
+    the server's; `answers/client`, whose they are, and `answers/label`. `answers/<style>/own`, `/shared`: the same of
+    all test images of a style that no client has, where `own` is the share of the clients whose models are right."""
     dealt, answering = trained.dealt, {"own": _own_answers(trained), "shared": _shared_answers(trained)}
     tested = [(trained.seen(k, rows, "answers"), dealt.labels[rows]) for k, rows in enumerate(dealt.tests)]
     arrays = {
@@ -149,6 +151,7 @@ def answers(trained: Trained) -> Arrays:
     }
     if arrays:
         arrays["answers/client"] = np.repeat(range(len(tested)), [len(y) for _, y in tested])
+        arrays["answers/label"] = torch.cat([y for _, y in tested]).numpy()
     for style, name in enumerate(dealt.styles):
         if style not in dealt.seen:
             x, y = _of_style(trained, style, dealt.test[style]), dealt.labels[dealt.test[style]]
@@ -161,7 +164,7 @@ def answers(trained: Trained) -> Arrays:
 
 def _own_answers(trained: Trained) -> list[Answer]:
     """By each client's model as it would use it; nothing where it has no head."""
-    algorithm, x = trained.algorithm, _trained_on(trained)[:1].float() / 255
+    algorithm, x = trained.algorithm, _trained_on(trained)[:1]
     look = lambda m, x, y: {"right": algorithm.scores(m, x, y)["accuracy"]}  # noqa: E731
     if "accuracy" not in algorithm.scores(used(trained, 0).eval(), x, torch.zeros(1, dtype=torch.long)):
         return []

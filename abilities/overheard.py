@@ -46,7 +46,7 @@ def overheard(trained: Trained) -> Arrays:
             f"made/{k}/cloud/identical": np.array(_same(generator, twin.generator)),
             f"client/{k}/style": trained.style_of(k),
         }
-        arrays |= _by_discriminator(trained, k, twin, ASKED)
+        arrays |= _by_discriminator(trained, k, twin, _asked(trained, k, trained.dealt.all_test, ASKED))
     for eavesdropper in _eavesdroppers(trained):
         for who, ulps in eavesdropper.labels.items():
             name = f"made/{eavesdropper.user}/{who}"
@@ -95,12 +95,12 @@ def _by_round(twin: Twin) -> np.ndarray:
 
 
 @torch.no_grad()
-def _by_discriminator(trained: Trained, user: int, twin: Twin, count: int) -> Arrays:
+def _by_discriminator(trained: Trained, user: int, twin: Twin, asked: dict[str, Tensor]) -> Arrays:
     """How real the discriminator that was last published takes images for, nothing dropped: those that the user has
-    trained on, and as many test images, at most, of the same labels that nobody has."""
+    trained on, and others."""
     dealt = trained.dealt
     arrays = {}
-    for which, rows in _asked(trained, user, dealt.all_test, count).items():
+    for which, rows in asked.items():
         images, labels = 2 * as_float(dealt.images[rows]) - 1, dealt.labels[rows]
         whole = [torch.ones(len(rows), units) for units in hidden_units(twin.discriminator.width)]
         arrays[f"membership/{user}/{which}"] = twin.discriminator(images, labels, whole).numpy()
@@ -108,7 +108,8 @@ def _by_discriminator(trained: Trained, user: int, twin: Twin, count: int) -> Ar
 
 
 def _asked(trained: Trained, user: int, tests: Tensor, count: int) -> dict[str, Tensor]:
-    """As many of a user's training images as of test images with its labels, `count` at most."""
+    """As many of a user's training images as of test images with its labels, `count` at most: of a user that has as
+    many of each, as PS-FedGAN's have."""
     dealt = trained.dealt
     own = dealt.clients[user]
     tests = tests[torch.isin(dealt.labels[tests], dealt.labels[own])]
@@ -124,20 +125,36 @@ def _asked(trained: Trained, user: int, tests: Tensor, count: int) -> dict[str, 
 
 def membership(trained: Trained) -> Arrays:
     """`membership/<user>/...`: what the model, or discriminator, that a user has last sent says of its training images,
-    and of test images of its style and labels, up to `samples.members` of each."""
-    count, wiretap = trained.spec.samples.members, trained.listening(Membership)
+    and of as many test images of its style, label by label, up to `samples.members` of each."""
+    wiretap = trained.listening(Membership)
     assert wiretap is not None
     if hasattr(trained.simulation.server_work, "twins"):
-        parts = [_by_discriminator(trained, k, twin, count) for k, twin in _twins(trained)]
+        parts = [_by_discriminator(trained, k, twin, _alike(trained, k)) for k, twin in _twins(trained)]
     else:
-        parts = [_by_loss(trained, wiretap, k, count) for k in sorted(wiretap.back)]
+        parts = [_by_loss(trained, wiretap, k) for k in sorted(wiretap.back)]
     return {key: said for part in parts for key, said in part.items()}
 
 
-def _by_loss(trained: Trained, wiretap: Membership, user: int, count: int) -> Arrays:
+def _alike(trained: Trained, user: int) -> dict[str, Tensor]:
+    """Some of a user's training images, and test images of its style: of each label as many of one as of the other.
+
+    A model knows best what its user has most of: an attack would take commonness for membership.
+    """
+    dealt, draw = trained.dealt, trained.stream("membership", user)
+    pairs: list[tuple[int, int]] = []
+    for label in classes_of(trained, user):
+        both = (i[dealt.labels[i] == label] for i in (dealt.clients[user], dealt.test[dealt.client_styles[user]]))
+        shuffled = (i[torch.randperm(len(i), generator=draw)].tolist() for i in both)
+        pairs += zip(*shuffled, strict=False)  # as many as there are of the rarer
+    order = torch.randperm(len(pairs), generator=draw)[: trained.spec.samples.members]
+    members, others = torch.tensor(pairs).view(-1, 2)[order].T
+    return {"members": members, "others": others}
+
+
+def _by_loss(trained: Trained, wiretap: Membership, user: int) -> Arrays:
     dealt = trained.dealt
     style = dealt.client_styles[user]
-    asked = _asked(trained, user, dealt.test[style], count)
+    asked = _alike(trained, user)
     rest = dealt.all_test[~torch.isin(dealt.all_test, asked["others"])]
     company = _seen(trained, user, trained.some(rest, COMPANY, "company", user))
     shown = None if dealt.image_styles is None else int(style)

@@ -20,20 +20,35 @@ Arrays = dict[str, np.ndarray]
 
 def answers(run: RunFolder) -> Iterator[dict[str, Any]]:
     """The share of test images whose label is read right, the mean over clients and by client: by each client's own
-    model, and by the model that all share (`role`). On a style that no client has (`domain`), the mean over images."""
+    model, and by the model that all share (`role`). On a style that no client has (`domain`), the mean over images.
+
+    A client's test images are all of its style's, of labels, too, that it has never seen. With `labels=own` each label
+    counts as much as among its training images.
+    """
     arrays = {key: array for key, array in run.features.items() if key.startswith("answers/")}
+    had: dict[int, dict[int, int]] = defaultdict(dict)
+    for row in run.table("partition.csv") if arrays else ():
+        had[int(row["client"])][int(row["class"])] = int(row["images"])
     for role in ("own", "shared"):
         if f"answers/{role}" in arrays:
             right, client = arrays[f"answers/{role}"], arrays["answers/client"]
             by = {k: float(right[client == k].mean()) for k in np.unique(client).tolist()}
             yield result("accuracy", "fraction", float(np.mean(list(by.values()))), role=role)
             yield result("accuracy_worst_client", "fraction", min(by.values()), role=role)
+            own = [_by_own_labels(right[client == k], arrays["answers/label"][client == k], had[k]) for k in by]
+            yield result("accuracy", "fraction", float(np.mean(own)), role=role, setting="labels=own")
             for k, value in by.items():
                 yield result("accuracy", "fraction", value, role=role, client=f"client-{k + 1}")
         for key in arrays:
             if key.count("/") == 2 and key.endswith(f"/{role}"):
                 domain = key.split("/")[1]
                 yield result("accuracy", "fraction", float(arrays[key].mean()), role=role, domain=domain)
+
+
+def _by_own_labels(right: np.ndarray, labels: np.ndarray, had: dict[int, int]) -> float:
+    """Accuracy by label, weighed by how many training images a client has of it."""
+    of_each = {label: right[labels == label].mean() for label in np.unique(labels).tolist()}
+    return float(np.average(list(of_each.values()), weights=[had[label] for label in of_each]))
 
 
 class Shown(NamedTuple):
@@ -61,7 +76,8 @@ def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
 
     `label_agreement`: the judge reads that label. `style_agreement`: it takes the image for one of the client's style.
     `fid`, on the judge's features, and `wd_exact`, over all classes together: how far they are from the client's test
-    images. Controls: `floor`, the client's training images; `noise`, uniform noise.
+    images. Controls: `floor`, the client's training images, of which the judge has seen some; `noise`, uniform noise;
+    `ceiling`, the test images themselves, of which there is no distance.
     """
     arrays, styles = run.samples, _styles(run)
     clients = sorted({int(key.split("/")[1]) for key in arrays if key.startswith("asked/")})
@@ -73,6 +89,7 @@ def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
         "": [Shown(arrays[f"asked/{k}/made"], arrays[f"asked/{k}/labels"], styles[k]) for k in clients],
         "floor": [Shown(arrays[f"asked/{k}/other"], arrays[f"asked/{k}/other-labels"], styles[k]) for k in clients],
         "noise": [of._replace(images=rng.integers(0, 256, of.images.shape, dtype=np.uint8)) for of in real.values()],
+        "ceiling": list(real.values()),
     }
     yield from _measured(run, "images=asked", cases, list(real.values()))
 
@@ -83,7 +100,7 @@ def translated_images(run: RunFolder) -> Iterator[dict[str, Any]]:
     As of `asked_images`, with the label of the image that was translated, and distances to the target's test images;
     where it is known what an image ought to look like, `pixel_error`, the mean absolute difference of a pixel in
     [0, 1], and `ssim`. Controls: `identity`, nothing was translated; `floor`, training images of the target's own;
-    `counterpart`, what the images ought to look like.
+    `ceiling`, its test images; `counterpart`, what the images ought to look like.
     """
     arrays = run.samples
     pairs = [tuple(key.split("/")[1:]) for key in arrays if key.startswith("translated/")]
@@ -101,7 +118,7 @@ def translated_images(run: RunFolder) -> Iterator[dict[str, Any]]:
     }
     if all(f"counterpart/{a}/{b}" in arrays for a, b in pairs):
         cases["counterpart"] = [shown(f"counterpart/{a}/{b}", a, b) for a, b in pairs]
-    real = [Shown(arrays[f"real/{b}"], arrays[f"label/{b}"], b) for _, b in pairs]
+    real = cases["ceiling"] = [Shown(arrays[f"real/{b}"], arrays[f"label/{b}"], b) for _, b in pairs]
     yield from _measured(run, "images=translated", cases, real)
 
 
@@ -122,9 +139,10 @@ def _measured(run: RunFolder, setting: str, cases: Cases, real: list[Shown]) -> 
         found: dict[tuple[str, str], list[float]] = defaultdict(list)
         for made, own in zip(shown, real, strict=True):
             said, labels, client = judge(made.images)
-            distance = frechet_distance(gaussian(said, f"{setting} of {made.style}"), features[id(own.images)])
-            found["fid", "score"].append(distance)
-            found["wd_exact", "score"].append(exact(flat(made.images), flat(own.images)).value)
+            if made is not own:
+                distance = frechet_distance(gaussian(said, f"{setting} of {made.style}"), features[id(own.images)])
+                found["fid", "score"].append(distance)
+                found["wd_exact", "score"].append(exact(flat(made.images), flat(own.images)).value)
             of_style = np.array([styles[k] == made.style for k in client.tolist()])
             found["style_agreement", "fraction"].append(float(of_style.mean()))
             if (made.labels >= 0).all():

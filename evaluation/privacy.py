@@ -1,5 +1,6 @@
 """Privacy in numbers beside reconstruction: who was a member, and what one gradient gives away."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +11,11 @@ from evaluation.rows import result
 
 
 def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """Membership inference against the discriminators that were last published (Yeom et al. 2018, loss threshold).
+    """Membership inference against what users sent last, models or discriminators (Yeom et al. 2018, loss threshold).
 
-    An image is said to be a member if the discriminator's loss on it as a real image is below a threshold. `auc`: over
-    all thresholds, how often a training image of the user has a lower loss than a test image of the same labels; 0.5 is
-    a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988. By user, and in the mean over users.
+    An image is said to be a member if the model's loss on it, or the discriminator's on it as a real image, is below a
+    threshold. `auc`: over all thresholds, how often a training image of the user has a lower loss than another image;
+    0.5 is a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988. By user, and in the mean over users.
     """
     users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("membership/")})
     found = [auc(*(run.samples[f"membership/{user}/{who}"] for who in ("members", "others"))) for user in users]
@@ -48,7 +49,8 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
     """How near images come that were made of a user's first update: `psnr` in dB, for pixels in [0, 1].
 
     Found images are matched with the user's so that errors are least in sum; `psnr` is the mean over them, `recovered`
-    the share of at least 30 dB, `labels` the share of labels that were taken for the true ones, where any were needed.
+    the share of at least 30 dB, `labels` the share of the user's labels that were found, in any order, where any were
+    needed.
     `setting` is `another-user` for the same against the images of the next user, which says what chance gives. The mean
     over users.
     """
@@ -60,8 +62,9 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
         near = psnr(found, true)
         measured = {("psnr", "decibel", ""): near.mean(), ("recovered", "fraction", ""): (near >= 30).mean()}
         if f"inverted/{user}/taken-for" in run.samples:
-            taken, labels = (np.sort(run.samples[f"inverted/{user}/{what}"]) for what in ("taken-for", "labels"))
-            measured["labels", "fraction", ""] = (taken == labels).mean()
+            both = (run.samples[f"inverted/{user}/{what}"] for what in ("taken-for", "labels"))
+            taken, labels = (Counter(values.tolist()) for values in both)
+            measured["labels", "fraction", ""] = (taken & labels).total() / labels.total()
         measured["psnr", "decibel", "another-user"] = psnr(found, other).mean()
         for key, value in measured.items():
             rows.setdefault(key, []).append(float(value))

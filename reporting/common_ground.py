@@ -146,7 +146,7 @@ def _said(rows: pd.DataFrame) -> pd.DataFrame:
     if probes.empty:
         return pd.DataFrame()
     probes = probes.assign(code=parts[1].map(CODES), target=parts[2].map(TARGETS))
-    judged = rows[(rows["control"] == "floor") & (rows["setting"] == "images=asked")]
+    judged = rows[(rows["control"] == "ceiling") & (rows["setting"] == "images=asked")]
     judged = judged.assign(
         code="judge", target=judged["metric"].map({"label_agreement": "label", "style_agreement": "style"})
     )

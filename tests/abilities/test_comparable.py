@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.optim.swa_utils import update_bn
 
 from abilities import Trained, comparable
 from abilities.comparable import answers, asked, codes, translated
@@ -30,6 +31,9 @@ STYLES = {"ink": "digits-plain", "pen": "digits-bold[1::2]", "tilted": "digits-p
 DATA: dict[str, Any] = {
     "dataset": "digit", "styles": STYLES, "image_size": 8, "rotations": {"tilted": 30, "turned": 60},
     "unseen": ["turned"], "per_class": 6, "clients_per_style": 2, "server_share": 0.1,
+}  # fmt: skip
+SEEN_ANEW: dict[str, Any] = {
+    "dataset": "digit", "styles": {"ink": "digits-plain", "pen": "digits-plain"}, "image_size": 8, "pool": "together",
 }  # fmt: skip
 
 
@@ -99,6 +103,20 @@ def check_own_content(codes: Any = codes) -> None:
     np.testing.assert_allclose(found["codes/test/own-content"][:, 3], expected, atol=1e-5)
 
 
+def check_statistics(codes: Any = codes) -> None:
+    """Batch-norm statistics that did not travel are those of images as clients see them."""
+    views = {"ink": {"name": "color-inversion"}, "pen": {"name": "zoom-out"}}
+    dealt = partition(spec("fedavg", data=SEEN_ANEW | {"views": views}).data, "", seed=3)
+    made = FedDVA(objective=objective("classification", partial(DualEncoder, width=4, latent=3)))
+    simulation = simulate(made, client_data(dealt, ""), local_epochs=1, buffers="local")
+    found = codes(trained(simulation, dealt, data=SEEN_ANEW | {"views": views}, samples={"images": 30, "probed": 60}))
+    model, draw = simulation.shared_model(), torch.Generator()
+    seen = [view(dealt.images[dealt.train[n]].float() / 255, draw) for n, view in enumerate(dealt.style_views or ())]
+    update_bn(torch.cat(seen).split(256), model.encoder)
+    expected = looked(model, lambda m, x: m.encoder.z(x)[0], shown(found, "test"))
+    np.testing.assert_allclose(found["codes/test/content"], expected, atol=5e-3)  # `shown` are bytes
+
+
 def check_cloud(codes: Any = codes) -> None:
     """Users of PS-FedGAN have no classifier; the cloud's is asked."""
     of = run(PSFedGAN, latent=4, width=8, synthetic=20)
@@ -108,7 +126,7 @@ def check_cloud(codes: Any = codes) -> None:
     np.testing.assert_allclose(found["codes/test/content"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("check", [check_content, check_style, check_own_content, check_cloud])
+@pytest.mark.parametrize("check", [check_content, check_style, check_own_content, check_statistics, check_cloud])
 def test_codes_are_by_the_models_that_they_are_said_to_be_by(check):
     check()
 
@@ -217,6 +235,10 @@ BUGS = {
         "codes", "labels[torch.cat(rows)]", "labels[torch.cat(rows[::-1])]", check_content, codes),
     "style by one encoder": (
         "_encoders", "[Encoder(model, style) for", "[Encoder(trained.own[0], style) for", check_style, codes),
+    "statistics of images as they are": (
+        "_trained_on", "_of_style(trained, style, dealt.train[style].unique())",
+        "torch.nn.functional.interpolate(dealt.images[dealt.train[style].unique()].float() / 255, (8, 8))",
+        check_statistics, codes),
     "no cloud": (
         "_encoders", "(cloud := getattr(", "False and (cloud := getattr(", check_cloud, codes),
     "own answers by the shared model": (

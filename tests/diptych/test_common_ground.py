@@ -56,6 +56,19 @@ def test_everybody_is_asked_the_same_and_batches_are_of_one_size():
     assert len({(spec.samples, spec.training.batch_size, spec.score_every) for spec in specs.values()}) == 1
 
 
+def test_ranks_are_over_blocks_that_nobody_is_left_out_of():
+    """Who is missing in one block has no rank at all: the few who join late would have been ranked alone."""
+    study, _ = _of_the_study("reference-common")
+    ranks, everybody = (getattr(study.papers["common"], part) for part in ("tables", "experiments"))
+    open_to = set(everybody["everybody"].axes["method"])
+    asked: dict[str, set[str]] = {}
+    for cell in study.cells:
+        if cell.table == "common" and cell.spec.labels["split"] in ranks["ranks"].where["split"]:
+            asked.setdefault(cell.spec.run.split("/")[1], set()).add(cell.point["method"])
+    assert len(asked) == 8
+    assert all(open_to <= methods for methods in asked.values())
+
+
 def test_whoever_answers_is_tuned_on_as_many_points():
     tuning = load_study("reference-common").papers["common"].tuning
     assert tuning is not None

@@ -206,7 +206,7 @@ def _common() -> pd.DataFrame:
             if code == "content" or method == "padpaf":
                 rows.append(probe | {"setting": f"{of}label", "value": 0.1 * (n + 1)})
                 rows.append(probe | {"setting": f"{of}domain", "value": 0.9 - 0.1 * n})
-        judged = run | {"setting": "images=asked", "control": "floor"}
+        judged = run | {"setting": "images=asked", "control": "ceiling"}
         rows += [
             judged | {"metric": "label_agreement", "value": 0.95},
             judged | {"metric": "style_agreement", "value": 0.99},
