@@ -42,6 +42,14 @@ def test_everybody_passes_as_often_over_its_images(scale):
 
 
 @pytest.mark.parametrize("scale", SCALES)
+def test_who_joins_late_passes_twice(scale):
+    study = load_study(scale)
+    late = [spec for spec in study.specs.values() if spec.labels["split"] == "late"]
+    assert late
+    assert {passes(study, spec) - passes(study, study.specs[spec.start]) for spec in late} == {2}
+
+
+@pytest.mark.parametrize("scale", SCALES)
 def test_everybody_has_the_same_images_on_a_condition_and_seed(scale):
     _, specs = _of_the_study(scale)
     by_condition: dict[tuple[str, int], set[str]] = {}
