@@ -221,7 +221,20 @@ def translating(tmp_path_factory):
     return left_by(asked, tmp_path_factory.mktemp("translating"), judged=True)
 
 
-RUNS = ["run", "generative", "dual", "eavesdropped", "overheard", "translating"]
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """A run of FedDVA that is asked for what all are asked alike, and a judge."""
+    asked = spec(
+        "feddva",
+        network={"name": "dual-encoder", "width": 4, "latent": 3},
+        training={"rounds": 1, "batch_size": 16, "buffers": "local"},
+        abilities=["codes", "answers", "generation", "translation"],
+        samples={"images": 30, "probed": 60},
+    )
+    return left_by(asked, tmp_path_factory.mktemp("compared"), judged=True)
+
+
+RUNS = ["run", "generative", "dual", "eavesdropped", "overheard", "translating", "compared"]
 
 
 def _settings(name: str, run: RunFolder) -> dict[str, Any]:
