@@ -56,9 +56,16 @@ def says(
                     losses.append(update.loss(model, batch).detach())
         return torch.stack(losses).sum()
 
-    return -torch.stack(
+    losses = torch.stack(
         [
             loss(*(torch.cat([one[None], others]) for one, others in zip(pair, company, strict=True)))
             for pair in zip(*asked, strict=True)
         ]
     )
+    return -finite(losses)
+
+
+def finite(losses: Tensor) -> Tensor:
+    """Losses that overflow, as by a model whose statistics have not travelled, are the largest: all alike, a guess."""
+    most = torch.finfo(losses.dtype).max
+    return losses.nan_to_num(nan=most, posinf=most)

@@ -7,13 +7,13 @@ import torch.nn.functional as F
 
 from abilities import Trained
 from abilities.overheard import _alike
-from attacks.membership import COMPANY, Membership, says
+from attacks.membership import COMPANY, Membership, finite, says
 from baselines.fedavg import FedAvg
 from common.run_folder import RunFolder
 from common.spec import SampleSettings, Spec
 from diptych.assembly import build_algorithm
 from diptych.training import client_data, train
-from evaluation.privacy import membership
+from evaluation.privacy import auc, membership
 from federation import Simulation
 from federation.channel import Message
 from partitions import partition
@@ -90,7 +90,7 @@ def test_and_are_not_where_nothing_was_learned(tmp_path):
 
 
 def test_a_score_the_wrong_way_round_is_caught(tmp_path):
-    with mutated("attacks.membership", "says", "return -torch", "return torch", where="abilities.overheard"):
+    with mutated("attacks.membership", "says", "return -finite", "return finite", where="abilities.overheard"):
         assert all(area < 0.25 for area in _areas(_spec(), tmp_path).values())
 
 
@@ -127,3 +127,10 @@ def test_by_default_nobody_asks(tmp_path):
     assert not (tmp_path / "run" / "samples.npz").exists()
     assert spec.samples == SampleSettings()
     assert spec.digest == _spec(samples={}).digest != _spec().digest
+
+
+def test_losses_that_overflow_are_the_largest_and_all_alike():
+    most = torch.finfo(torch.float32).max
+    found = finite(torch.tensor([1.0, float("inf"), float("nan"), 3e38, -2.0]))
+    assert found.tolist() == pytest.approx([1.0, most, most, 3e38, -2.0])
+    assert auc(-found[1:3].numpy(), -found[1:3].numpy())[0] == 0.5
