@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abilities.codes import posteriors
+from abilities.codes import chosen_of, posteriors
+from abilities.decoding import has_decoder, images_from
 from abilities.features import passed, shared_model, with_statistics
 from abilities.generation import classes_of, images
 from abilities.scoring import used
@@ -19,11 +20,8 @@ from abilities.trained import Arrays, Look, Trained, as_bytes, looked_at, settle
 from abilities.translation import Translate, domains_of, of_each_class, translate_of
 from federation import copied
 from federation.hooks import Restyling, pooled
-from networks.feddva import Decoder
 from objectives import Generative
 from objectives.cgan import images_of
-
-BATCH = 256
 
 
 # ---- codes
@@ -45,10 +43,10 @@ def codes(trained: Trained) -> Arrays:
     share, and of `style` (images, clients, d) by every client's own; beside them what an untrained model makes of
     content, pixels, label, client and, the client's style by its number, domain. Where no model is shared there is
     `own-content` (images, clients, d)."""
-    encoders = _encoders(trained)
+    encoders, clients = _encoders(trained), len(trained.dealt.clients)
     arrays: Arrays = {}
     for part in ("train", "test") if encoders else ():
-        rows = [_some(trained, k, part) for k in range(len(trained.dealt.clients))]
+        rows = [chosen_of(trained, k, part, max(2, trained.spec.samples.probed // clients)) for k in range(clients)]
         x = torch.cat([trained.seen(k, own, part) for k, own in enumerate(rows)])
         found = {
             name: by(x) if isinstance(by, Encoder) else np.stack([encoder(x) for encoder in by], axis=1)
@@ -61,12 +59,6 @@ def codes(trained: Trained) -> Arrays:
     return arrays
 
 
-def _some(trained: Trained, client: int, part: str) -> Tensor:
-    dealt = trained.dealt
-    whole = {"train": dealt.clients, "test": dealt.tests}[part][client]
-    return trained.some(whole, max(2, trained.spec.samples.probed // len(dealt.clients)), "codes", part, client)
-
-
 def _encoders(trained: Trained) -> dict[str, Encoder | list[Encoder]]:
     content, style = _looks(trained)
     found: dict[str, Encoder | list[Encoder]] = {}
@@ -76,7 +68,7 @@ def _encoders(trained: Trained) -> dict[str, Encoder | list[Encoder]]:
             found["content"] = Encoder(shared, content)
         else:
             found["own-content"] = [Encoder(model, content) for model in trained.own]
-        untrained = with_statistics(copied(trained.simulation.template), content, _trained_on(trained))
+        untrained = with_statistics(copied(trained.simulation.template), content, trained.trained_on)
         found["untrained-content"] = Encoder(untrained, content)
     if style is not None:
         found["style"] = [Encoder(model, style) for model in trained.own]
@@ -111,24 +103,12 @@ def _looks(trained: Trained) -> tuple[Look | None, Look | None]:
 
 def whole_shared(trained: Trained, look: Look) -> Any:
     """The model that all share, or the only one; None if a look at it passes through what has not travelled."""
-    images = _trained_on(trained)
     if not pooled(trained.algorithm):
-        modules = passed(look, trained.simulation.shared_model(), images[:2])
+        modules = passed(look, trained.simulation.shared_model(), trained.trained_on[:2])
         names = {f"{path}.{name}" for path, m in modules.items() for name, _ in m.named_parameters(recurse=False)}
         if not names or not names <= trained.simulation.server.tensors.keys():
             return None
-    return settled(shared_model(trained, look, images))
-
-
-def _trained_on(trained: Trained) -> Tensor:
-    """All training images in [0, 1], as clients of their styles see them: at the size that networks take."""
-    dealt = trained.dealt
-    return torch.cat([_of_style(trained, style, dealt.train[style].unique()) for style in dealt.seen])
-
-
-def has_decoder(trained: Trained) -> bool:
-    """Codes of content and of style, and images from both (FedDVA, Fig. 2)."""
-    return any(isinstance(part, Decoder) for part in trained.simulation.template.children())
+    return settled(shared_model(trained, look, trained.trained_on))
 
 
 # ---- answers
@@ -142,61 +122,52 @@ def answers(trained: Trained) -> Arrays:
     """`answers/own`, `/shared`: whether the label of each client's test images is read right by its own model, and by
     the server's; `answers/client`, whose they are, and `answers/label`. `answers/<style>/own`, `/shared`: the same of
     all test images of a style that no client has, where `own` is the share of the clients whose models are right."""
-    dealt, answering = trained.dealt, {"own": _own_answers(trained), "shared": _shared_answers(trained)}
+    dealt, own = trained.dealt, _own_answers(trained)
+    answering = {who: by for who, by in (("own", own), ("shared", _shared_answers(trained, bool(own)))) if by}
+    if not answering:
+        return {}
     tested = [(trained.seen(k, rows, "answers"), dealt.labels[rows]) for k, rows in enumerate(dealt.tests)]
     arrays = {
-        f"answers/{who}": np.concatenate([answer(*mine) for answer, mine in zip(by, tested, strict=True)])
+        f"answers/{who}": np.concatenate([_of_client(by, k)(*mine) for k, mine in enumerate(tested)])
         for who, by in answering.items()
-        if by
     }
-    if arrays:
-        arrays["answers/client"] = np.repeat(range(len(tested)), [len(y) for _, y in tested])
-        arrays["answers/label"] = torch.cat([y for _, y in tested]).numpy()
-    for style, name in enumerate(dealt.styles):
-        if style not in dealt.seen:
-            x, y = _of_style(trained, style, dealt.test[style]), dealt.labels[dealt.test[style]]
-            for who, by in answering.items():
-                if by:
-                    each = {id(answer): answer for answer in by}.values()
-                    arrays[f"answers/{name}/{who}"] = np.mean([answer(x, y) for answer in each], axis=0)
+    arrays["answers/client"] = np.repeat(range(len(tested)), [len(y) for _, y in tested])
+    arrays["answers/label"] = torch.cat([y for _, y in tested]).numpy()
+    for style in set(range(len(dealt.styles))) - set(dealt.seen):
+        rows = dealt.test[style]
+        x, y = trained.of_style(style, rows), dealt.labels[rows]
+        for who, by in answering.items():
+            arrays[f"answers/{dealt.styles[style]}/{who}"] = np.mean([answer(x, y) for answer in by], axis=0)
     return arrays
 
 
 def _own_answers(trained: Trained) -> list[Answer]:
-    """By each client's model as it would use it; nothing where it has no head."""
-    algorithm, x = trained.algorithm, _trained_on(trained)[:1]
+    """By each client's model as it would use it, or by the one of all; nothing where it has no head."""
+    algorithm, models = trained.algorithm, [used(trained, k) for k in trained.clients]
     look = lambda m, x, y: {"right": algorithm.scores(m, x, y)["accuracy"]}  # noqa: E731
-    if "accuracy" not in algorithm.scores(used(trained, 0).eval(), x, torch.zeros(1, dtype=torch.long)):
+    if "accuracy" not in algorithm.scores(models[0].eval(), trained.trained_on[:1], torch.zeros(1, dtype=torch.long)):
         return []
-    return _for_all_clients(trained, [_answer(used(trained, k), look) for k in trained.clients])
+    return [_answer(model, look) for model in models]
 
 
-def _shared_answers(trained: Trained) -> list[Answer]:
+def _shared_answers(trained: Trained, has_heads: bool) -> list[Answer]:
     """By the model that all share, or the server's own; nothing where there is none with a head."""
     algorithm, work = trained.algorithm, trained.simulation.server_work
-    clients = len(trained.dealt.clients)
     if work is not None and hasattr(work, "classifier"):
-        return [lambda x, y: work.scores(x, y)["accuracy"].numpy()] * clients
-    if not _own_answers(trained):
-        return []
+        return [lambda x, y: work.scores(x, y)["accuracy"].numpy()]
     look = lambda m, x, y: {"right": trained.objective.scores(algorithm.global_model(m), x, y)["accuracy"]}  # noqa: E731
-    shared = whole_shared(trained, lambda m, x: look(m, x, torch.zeros(len(x), dtype=torch.long)))
-    return [_answer(shared, look)] * clients if shared else []
+    read = lambda m, x: look(m, x, torch.zeros(len(x), dtype=torch.long))  # noqa: E731
+    shared = whole_shared(trained, read) if has_heads else None
+    return [_answer(shared, look)] if shared else []
 
 
 def _answer(model: Any, look: Look) -> Answer:
     return lambda x, y: looked_at(look, model, x, y)["right"].numpy()
 
 
-def _for_all_clients(trained: Trained, found: list[Any]) -> list[Any]:
-    """What there is for each client that has images; pooled, one for all."""
-    return found * len(trained.dealt.clients) if pooled(trained.algorithm) else found
-
-
-def _of_style(trained: Trained, style: int, rows: Tensor) -> Tensor:
-    """Images in [0, 1] as clients of a style see them, or would."""
-    views = trained.dealt.style_views
-    return trained.shown(rows, None if views is None else views[style], "comparable", style, len(rows))
+def _of_client(by: list[Any], client: int) -> Any:
+    """One of those that there are for each client; or the one for all of them."""
+    return by[client] if len(by) > 1 else by[0]
 
 
 # ---- images of labels that are asked for
@@ -234,14 +205,12 @@ Make = Callable[[int, Tensor, torch.Generator], tuple[Tensor, bool]]
 def _maker(trained: Trained) -> Make | None:
     template = trained.simulation.template
     if isinstance(trained.objective, Generative):
-        models, told = _for_all_clients(trained, trained.personal_models), trained.objective.conditional
-        return lambda k, y, draw: (torch.cat(list(images(trained, models[k], y, draw))), told)
+        models, told = trained.personal_models, trained.objective.conditional
+        return lambda k, y, draw: (torch.cat(list(images(trained, _of_client(models, k), y, draw))), told)
     if hasattr(template, "generator") and hasattr(template, "discriminator"):
-        own = _for_all_clients(trained, trained.own)
-        return lambda k, y, draw: (_by_gan(own[k].generator, y, draw), True)
+        return lambda k, y, draw: (_by_gan(_of_client(trained.own, k).generator, y, draw), True)
     if has_decoder(trained):
-        own = _for_all_clients(trained, trained.own)
-        return lambda k, y, draw: (_decoded(own[k], len(y), draw), False)
+        return lambda k, y, draw: (_decoded(_of_client(trained.own, k), len(y), draw), False)
     return None
 
 
@@ -253,11 +222,7 @@ def _by_gan(generator: Any, labels: Tensor, draw: torch.Generator) -> Tensor:
 def _decoded(model: Any, count: int, draw: torch.Generator) -> Tensor:
     """Of z and c drawn from their prior."""
     z, c = (torch.randn(count, model.encoder.latent, generator=draw) for _ in range(2))
-    return looked_at(_decode, model, z, c)["images"]
-
-
-def _decode(model: Any, z: Tensor, c: Tensor) -> dict[str, Tensor]:
-    return {"images": (model.decoder(z, c) + 1) / 2}
+    return images_from(model, z, c)
 
 
 # ---- images in another client's style
@@ -272,7 +237,7 @@ def translated(trained: Trained) -> Arrays:
         return {}
     styles, count = domains_of(dealt), trained.spec.samples.images
     rows = {name: of_each_class(dealt, dealt.test[style], count) for name, style in styles.items()}
-    shown = {name: _of_style(trained, style, rows[name]) for name, style in styles.items()}
+    shown = {name: trained.of_style(style, rows[name]) for name, style in styles.items()}
     made = dict(translate(shown, {name: dealt.labels[own] for name, own in rows.items()}))
     arrays = {f"translated/{a}/{b}": as_bytes(images) for (a, b), images in made.items()}
     if not made:
@@ -282,7 +247,7 @@ def translated(trained: Trained) -> Arrays:
         arrays |= {
             f"real/{source}": as_bytes(shown[source]),
             f"label/{source}": dealt.labels[rows[source]].numpy(),
-            f"other/{source}": as_bytes(_of_style(trained, style, others)),
+            f"other/{source}": as_bytes(trained.of_style(style, others)),
             f"other-label/{source}": dealt.labels[others].numpy(),
         }
     for a, b, known in _counterparts(trained, styles, rows):
@@ -336,7 +301,7 @@ def _by_exchange(trained: Trained, x: Shown) -> Pairs:
         for b, model in models.items():
             z, c = found[a]["z"], found[b]["c"]
             draw = torch.randint(len(c), (len(z),), generator=trained.stream("comparable", "exchange", a, b))
-            yield (a, b), looked_at(_decode, model, z, c[draw])["images"]
+            yield (a, b), images_from(model, z, c[draw])
 
 
 def _counterparts(trained: Trained, styles: dict[str, int], rows: Shown) -> Iterator[tuple[str, str, Tensor]]:
@@ -345,10 +310,10 @@ def _counterparts(trained: Trained, styles: dict[str, int], rows: Shown) -> Iter
     for a, style in styles.items():
         for b, other in styles.items():
             if dealt.style_views is not None:
-                yield a, b, _of_style(trained, other, rows[a])
+                yield a, b, trained.of_style(other, rows[a])
             elif trained.spec.data.paired and sources[a] == sources[b]:
                 place = torch.searchsorted(dealt.test[style], rows[a])
-                yield a, b, _of_style(trained, other, dealt.test[other][place])
+                yield a, b, trained.of_style(other, dealt.test[other][place])
 
 
 # ---- by the names that a specification asks for them by (`abilities`)

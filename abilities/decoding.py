@@ -7,6 +7,7 @@ from torch import Tensor
 
 from abilities.codes import chosen_of, places, posteriors
 from abilities.trained import Arrays, Trained, as_bytes, looked_at
+from networks.feddva import Decoder
 
 STEPS = 8
 """Rows and columns of a manifold."""
@@ -30,15 +31,20 @@ def decoded(trained: Trained) -> Arrays:
     for place, models in places(trained).items():
         codes = [looked_at(posteriors, model, x) for model, x in zip(models, images, strict=True)]
         for k, model in enumerate(models):
-            arrays[f"{place}client/{k}/reconstructed"] = as_bytes(_images(model, codes[k]["z"], codes[k]["c"]))
+            arrays[f"{place}client/{k}/reconstructed"] = as_bytes(images_from(model, codes[k]["z"], codes[k]["c"]))
         arrays |= {f"{place}swap/{pair}": x for pair, x in _swaps(models, codes).items()}
         if place == "own/":
             arrays |= _manifolds(models, codes)
     return arrays
 
 
-def _images(model: Any, z: Tensor, c: Tensor) -> Tensor:
-    """In [0, 1]."""
+def has_decoder(trained: Trained) -> bool:
+    """Whether there are codes of content and of style, and images from both (FedDVA, Fig. 2)."""
+    return any(isinstance(part, Decoder) for part in trained.simulation.template.children())
+
+
+def images_from(model: Any, z: Tensor, c: Tensor) -> Tensor:
+    """Images of codes (images, latent), in [0, 1]."""
     return looked_at(lambda model, z, c: {"images": (model.decoder(z, c) + 1) / 2}, model, z, c)["images"]
 
 
@@ -54,7 +60,7 @@ def _swaps(models: list[Any], codes: list[Codes]) -> Arrays:
             continue
         n = min(len(codes[a]["z"]), len(codes[b]["z"]))
         exchanged = codes[a]["z"][:n], codes[b]["c"][:n]
-        arrays |= {f"{a}/{b}/{by}": as_bytes(_images(models[k], *exchanged)) for by, k in (("z", a), ("c", b))}
+        arrays |= {f"{a}/{b}/{by}": as_bytes(images_from(models[k], *exchanged)) for by, k in (("z", a), ("c", b))}
     return arrays
 
 
@@ -66,7 +72,7 @@ def _manifolds(models: list[Any], codes: list[Codes]) -> Arrays:
     """
     down, across = (_line(torch.cat([own[name] for own in codes])) for name in ("z", "c"))
     z, c = down.repeat_interleave(STEPS, 0), across.repeat(STEPS, 1)
-    grids = (_images(model, z, c).unflatten(0, (STEPS, STEPS)) for model in models)
+    grids = (images_from(model, z, c).unflatten(0, (STEPS, STEPS)) for model in models)
     return {f"manifold/{k}": as_bytes(grid) for k, grid in enumerate(grids)}
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from abilities.codes import discriminated, inferred
 from abilities.comparable import IMAGES, NUMBERS
-from abilities.decoding import decoded
+from abilities.decoding import decoded, has_decoder
 from abilities.features import features
 from abilities.generation import generated
 from abilities.overheard import followed, inverted, membership, overheard
@@ -14,7 +14,6 @@ from abilities.translation import controls, restyled, translate_of, translated
 from attacks.inversion import Inversion
 from attacks.membership import Membership
 from federation.hooks import Restyling
-from networks.feddva import Decoder
 from objectives import Generative
 
 Extract = Callable[[Trained], Arrays]
@@ -31,11 +30,6 @@ def _generates(trained: Trained) -> bool:
 def _restyles(trained: Trained) -> bool:
     """Images of one client in the style of another, by a procedure of the method's own (PaDPaF, Algorithm 2)."""
     return isinstance(trained.algorithm, Restyling)
-
-
-def _infers(trained: Trained) -> bool:
-    """Codes of content and of style, and images from both: two encoders and a decoder (FedDVA, Fig. 2)."""
-    return any(isinstance(part, Decoder) for part in trained.simulation.template.children())
 
 
 def _translates(trained: Trained) -> bool:
@@ -58,7 +52,7 @@ def _is_asked(trained: Trained) -> bool:
 
 def _encodes(trained: Trained) -> bool:
     """One code of an image, where there is nothing else."""
-    return not any(of(trained) for of in (_generates, _infers, _translates, _is_followed))
+    return not any(of(trained) for of in (_generates, has_decoder, _translates, _is_followed))
 
 
 # ---- what is left
@@ -86,7 +80,7 @@ ABILITIES = {
     "features": Ability(_encodes, features=features),
     "generation": Ability(_generates, discriminated, generated, always=True),
     "re-styling": Ability(_restyles, at_the_end=restyled, always=True),
-    "two codes": Ability(_infers, inferred, decoded),
+    "two codes": Ability(has_decoder, inferred, decoded),
     "translation": Ability(_translates, samples=translated, at_the_end=controls),
     "followed": Ability(_is_followed, samples=followed, at_the_end=overheard),
     "inverted": Ability(_is_inverted, at_the_end=inverted, always=True),

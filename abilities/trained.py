@@ -121,6 +121,16 @@ class Trained:
         """Images as they are, in [0, 1], at the size that networks see."""
         return resized(as_float(self.dealt.images[indices]), self.objective.image_size)
 
+    def of_style(self, style: int, indices: Tensor) -> Tensor:
+        """Images in [0, 1] as clients of a style see them, or would."""
+        views = self.dealt.style_views
+        return self.shown(indices, None if views is None else views[style], "comparable", style, len(indices))
+
+    @cached_property
+    def trained_on(self) -> Tensor:
+        """All training images in [0, 1], as clients of their styles see them: at the size that networks take."""
+        return torch.cat([self.of_style(style, self.dealt.train[style].unique()) for style in self.dealt.seen])
+
     def style_of(self, client: int) -> np.ndarray:
         """The name of a client's style."""
         return np.array(self.dealt.styles[self.dealt.client_styles[client]])

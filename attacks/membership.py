@@ -1,10 +1,12 @@
 """Membership inference (Yeom et al. 2018): images on which the model that a client last sent has a low loss are said to
 be its own."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from attacks.wiretap import Wiretap, as_heard, batch_of
 from federation import Algorithm
@@ -34,6 +36,8 @@ def says(
     """Minus the algorithm's own loss on each image (n,), by the model that a client has last sent, in evaluation mode.
 
     It is the sum of those losses that move something that was sent. What a batch draws is the same for all images.
+    Batch norms whose statistics stay with the client take those of the images that are asked about: with any others
+    their features have no bounds.
 
     Args:
         begun: the model that the client has begun with.
@@ -44,7 +48,7 @@ def says(
     model = as_heard(algorithm, begun, wiretap, client)
     model.load_state_dict(wiretap.back[client], strict=False)
     settle(model)
-    model.eval()
+    _evaluated(model, wiretap.back[client])
     styles = None if style is None else torch.full((1 + COMPANY,), style)
 
     def loss(x: Tensor, y: Tensor) -> Tensor:
@@ -62,10 +66,12 @@ def says(
             for pair in zip(*asked, strict=True)
         ]
     )
-    return -finite(losses)
+    return -losses
 
 
-def finite(losses: Tensor) -> Tensor:
-    """Losses that overflow, as by a model whose statistics have not travelled, are the largest: all alike, a guess."""
-    most = torch.finfo(losses.dtype).max
-    return losses.nan_to_num(nan=most, posinf=most)
+def _evaluated(model: nn.Module, sent: Mapping[str, Tensor]) -> None:
+    """Evaluation mode, but for batch norms of which no statistics were sent."""
+    model.eval()
+    for path, module in model.named_modules():
+        if isinstance(module, _BatchNorm) and f"{path}.running_mean" not in sent:
+            module.train()

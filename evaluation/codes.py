@@ -3,6 +3,7 @@ setting (PaDPaF, Fig. 4, 5 and 14; FedDVA, Fig. 5 in numbers); one number from s
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -141,20 +142,17 @@ def probe(
             App. C.2.2).
         snapshots: whether the published protocol is repeated after each snapshot.
     """
-    settings, asked = ProbeSettings(epochs, batch_size, lr, DECAY), [t for t in targets if _is_read(run, t)]
-    repeated: list[Protocol] = ["published"]
-    moments = {f";round={round}": run.after(round) for round in run.snapshots} if snapshots else {}
-    for when, arrays in (moments | {"": run.features}).items():
-        for role, place in images.items():
-            shown = Codes(arrays, place, standardised, one_number_each)
-            controls = {c: shown.controls(c, wanted) for c, wanted in codes.items() if shown.there(c)}
-            if not controls:
-                continue
-            for target in asked:
-                for protocol in repeated if when else protocols or ["sound"]:
-                    for row in _probed(shown, target, controls, protocol, settings, run.spec.seed):
-                        own = "" if row.get("control") in FLOORS else role
-                        yield row | {"setting": row["setting"] + when, "role": own}
+    settings = ProbeSettings(epochs, batch_size, lr, DECAY)
+    asked = [target for target in targets if _is_read(run, target)]
+    after: dict[str, Any] = {f";round={round}": run.after(round) for round in run.snapshots} if snapshots else {}
+    for (when, arrays), (role, place) in product((after | {"": run.features}).items(), images.items()):
+        shown = Codes(arrays, place, standardised, one_number_each)
+        controls = {c: shown.controls(c, wanted) for c, wanted in codes.items() if shown.there(c)}
+        repeated: list[Protocol] = ["published"] if when else protocols or ["sound"]
+        for target, protocol in product(asked, repeated) if controls else ():
+            for row in _probed(shown, target, controls, protocol, settings, run.spec.seed):
+                own = "" if row.get("control") in FLOORS else role
+                yield row | {"setting": row["setting"] + when, "role": own}
 
 
 def _is_read(run: RunFolder, target: Target) -> bool:

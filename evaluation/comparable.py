@@ -67,8 +67,10 @@ class Shown(NamedTuple):
     known: np.ndarray | None = None
 
 
-Cases = dict[str, list[Shown]]
-"""Control -> images, style by style or pair by pair."""
+Real = dict[int | str, Shown]
+"""Client or style -> its test images."""
+Cases = dict[str, list[tuple[Shown, int | str]]]
+"""Control -> images, and whose test images they are held against."""
 
 
 def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -84,18 +86,19 @@ def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
     if not clients:
         return
     rng = np.random.default_rng(random_key(run.spec.seed, "noise"))
-    real = {k: Shown(arrays[f"asked/{k}/real"], arrays[f"asked/{k}/real-labels"], styles[k]) for k in clients}
-    cases: Cases = {
-        "": [Shown(arrays[f"asked/{k}/made"], arrays[f"asked/{k}/labels"], styles[k]) for k in clients],
-        "floor": [Shown(arrays[f"asked/{k}/other"], arrays[f"asked/{k}/other-labels"], styles[k]) for k in clients],
-        "noise": [of._replace(images=rng.integers(0, 256, of.images.shape, dtype=np.uint8)) for of in real.values()],
-        "ceiling": list(real.values()),
+    asked = {k: Shown(arrays[f"asked/{k}/made"], arrays[f"asked/{k}/labels"], styles[k]) for k in clients}
+    floor = {k: Shown(arrays[f"asked/{k}/other"], arrays[f"asked/{k}/other-labels"], styles[k]) for k in clients}
+    real: Real = {k: Shown(arrays[f"asked/{k}/real"], arrays[f"asked/{k}/real-labels"], styles[k]) for k in clients}
+    noise = {
+        k: own._replace(images=rng.integers(0, 256, own.images.shape, dtype=np.uint8)) for k, own in real.items()
     }
-    yield from _measured(run, "images=asked", cases, list(real.values()))
+    by_control = {"": asked, "floor": floor, "noise": noise, "ceiling": real}
+    cases: Cases = {control: [(shown, k) for k, shown in by.items()] for control, by in by_control.items()}
+    yield from _measured(run, "images=asked", cases, real)
 
 
 def translated_images(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """Images of each style in every other, the mean over ordered pairs.
+    """Images of each style in every other, the mean over ordered pairs; floor and ceiling, the mean over styles.
 
     As of `asked_images`, with the label of the image that was translated, and distances to the target's test images;
     where it is known what an image ought to look like, `pixel_error`, the mean absolute difference of a pixel in
@@ -108,17 +111,19 @@ def translated_images(run: RunFolder) -> Iterator[dict[str, Any]]:
     if not pairs:
         return
 
-    def shown(key: str, a: str, b: str) -> Shown:
-        return Shown(arrays[key], arrays[f"label/{a}"], b, arrays.get(f"counterpart/{a}/{b}"))
+    def shown(key: str, a: str, b: str) -> tuple[Shown, str]:
+        return Shown(arrays[key], arrays[f"label/{a}"], b, arrays.get(f"counterpart/{a}/{b}")), b
 
+    targets = dict.fromkeys(b for _, b in pairs)
+    real: Real = {b: Shown(arrays[f"real/{b}"], arrays[f"label/{b}"], b) for b in targets}
     cases: Cases = {
         "": [shown(f"translated/{a}/{b}", a, b) for a, b in pairs],
         "identity": [shown(f"real/{a}", a, b) for a, b in pairs],
-        "floor": [Shown(arrays[f"other/{b}"], arrays[f"other-label/{b}"], b) for _, b in pairs],
+        "floor": [(Shown(arrays[f"other/{b}"], arrays[f"other-label/{b}"], b), b) for b in targets],
+        "ceiling": [(own, b) for b, own in real.items()],
     }
     if all(f"counterpart/{a}/{b}" in arrays for a, b in pairs):
         cases["counterpart"] = [shown(f"counterpart/{a}/{b}", a, b) for a, b in pairs]
-    real = cases["ceiling"] = [Shown(arrays[f"real/{b}"], arrays[f"label/{b}"], b) for _, b in pairs]
     yield from _measured(run, "images=translated", cases, real)
 
 
@@ -127,22 +132,18 @@ def _styles(run: RunFolder) -> dict[int, str]:
     return {int(row["client"]): str(row["style"]) for row in run.table("partition.csv")}
 
 
-Measured = Iterator[tuple[str, str, float]]
-"""Metric, unit and value."""
-
-
-def _measured(run: RunFolder, setting: str, cases: Cases, real: list[Shown]) -> Iterator[dict[str, Any]]:
-    """The means over styles or pairs, each against the real images in its place of `real`."""
+def _measured(run: RunFolder, setting: str, cases: Cases, real: Real) -> Iterator[dict[str, Any]]:
+    """The means over a control's images, each against the test images that they are held against."""
     judge, styles = load(run.judge), _styles(run)
-    features = {id(x.images): gaussian(judge(x.images)[0], f"test images of {x.style}") for x in real}
+    features = {whose: gaussian(judge(x.images)[0], f"test images of {x.style}") for whose, x in real.items()}
     for control, shown in cases.items():
         found: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for made, own in zip(shown, real, strict=True):
+        for made, whose in shown:
             said, labels, client = judge(made.images)
-            if made is not own:
-                distance = frechet_distance(gaussian(said, f"{setting} of {made.style}"), features[id(own.images)])
+            if made is not real[whose]:
+                distance = frechet_distance(gaussian(said, f"{setting} of {made.style}"), features[whose])
                 found["fid", "score"].append(distance)
-                found["wd_exact", "score"].append(exact(flat(made.images), flat(own.images)).value)
+                found["wd_exact", "score"].append(exact(flat(made.images), flat(real[whose].images)).value)
             of_style = np.array([styles[k] == made.style for k in client.tolist()])
             found["style_agreement", "fraction"].append(float(of_style.mean()))
             if (made.labels >= 0).all():

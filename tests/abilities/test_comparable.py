@@ -236,8 +236,8 @@ BUGS = {
     "style by one encoder": (
         "_encoders", "[Encoder(model, style) for", "[Encoder(trained.own[0], style) for", check_style, codes),
     "statistics of images as they are": (
-        "_trained_on", "_of_style(trained, style, dealt.train[style].unique())",
-        "torch.nn.functional.interpolate(dealt.images[dealt.train[style].unique()].float() / 255, (8, 8))",
+        "whole_shared", "look, trained.trained_on)",
+        "look, torch.nn.functional.interpolate(trained.dealt.images.float() / 255, (8, 8)))",
         check_statistics, codes),
     "no cloud": (
         "_encoders", "(cloud := getattr(", "False and (cloud := getattr(", check_cloud, codes),

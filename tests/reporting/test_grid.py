@@ -32,7 +32,8 @@ def _cells(file: Path) -> pd.DataFrame:
 
 
 def _layout(file: Path) -> Layout:
-    return named(load_study("paper"), file.stem)
+    published = not file.stem.startswith("common-")  # which no paper is, and no scale of papers has
+    return named(load_study("paper" if published else "reference-common"), file.stem)
 
 
 def _rows(text: str) -> list[tuple[str, list[list[str]]]]:
