@@ -23,7 +23,6 @@ from federation.hooks import Restyling, pooled
 from objectives import Generative
 from objectives.cgan import images_of
 
-
 # ---- codes
 
 
@@ -69,7 +68,7 @@ def _encoders(trained: Trained) -> dict[str, Encoder | list[Encoder]]:
         else:
             found["own-content"] = [Encoder(model, content) for model in trained.own]
         untrained = with_statistics(copied(trained.simulation.template), content, trained.trained_on)
-        found["untrained-content"] = Encoder(untrained, content)
+        found["untrained-content"] = Encoder(settled(untrained), content)
     if style is not None:
         found["style"] = [Encoder(model, style) for model in trained.own]
     if (cloud := getattr(trained.simulation.server_work, "classifier", None)) is not None:  # users have none
@@ -175,13 +174,14 @@ def _of_client(by: list[Any], client: int) -> Any:
 
 def asked(trained: Trained) -> Arrays:
     """`asked/<k>/made`: images by client k's own generator; `asked/<k>/labels`: what was asked for, evenly over the
-    labels of its images, or -1 where no label can be; `asked/<k>/real`, `/real-labels`: as many of its test images, and
-    `other`, `/other-labels`: of its training images."""
+    labels of its images, or -1 where no label can be; `asked/<k>/real`, `/real-labels`: as many test images of its
+    style and these labels, and `other`, `/other-labels`: training images of the same."""
     make = _maker(trained)
     if make is None:
         return {}
     arrays: Arrays = {}
-    for k in range(len(trained.dealt.clients)):
+    dealt = trained.dealt
+    for k, style in enumerate(dealt.client_styles):
         known, count = classes_of(trained, k), trained.spec.samples.images
         labels = known.repeat(-(-count // len(known)))[:count]
         made, told = make(k, labels, trained.stream("asked", k))
@@ -189,11 +189,11 @@ def asked(trained: Trained) -> Arrays:
             f"asked/{k}/made": as_bytes(made),
             f"asked/{k}/labels": labels.numpy() if told else np.full(count, -1),
         }
-        for name, whole in (("real", trained.dealt.tests[k]), ("other", trained.dealt.clients[k])):
-            rows = trained.some(whole, count, "asked", name, k)
+        for name, whole in (("real", dealt.tests[k]), ("other", dealt.train[style].unique())):
+            rows = trained.some(whole[torch.isin(dealt.labels[whole], known)], count, "asked", name, k)
             arrays |= {
                 f"asked/{k}/{name}": as_bytes(trained.seen(k, rows, "asked")),
-                f"asked/{k}/{name}-labels": trained.dealt.labels[rows].numpy(),
+                f"asked/{k}/{name}-labels": dealt.labels[rows].numpy(),
             }
     return arrays
 

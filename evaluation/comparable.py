@@ -78,8 +78,8 @@ def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
 
     `label_agreement`: the judge reads that label. `style_agreement`: it takes the image for one of the client's style.
     `fid`, on the judge's features, and `wd_exact`, over all classes together: how far they are from the client's test
-    images. Controls: `floor`, the client's training images, of which the judge has seen some; `noise`, uniform noise;
-    `ceiling`, the test images themselves, of which there is no distance.
+    images of these labels. Controls: `floor`, training images of its style, of which the judge has seen some; `noise`,
+    uniform noise; `ceiling`, the test images themselves, of which there is no distance.
     """
     arrays, styles = run.samples, _styles(run)
     clients = sorted({int(key.split("/")[1]) for key in arrays if key.startswith("asked/")})
@@ -89,9 +89,7 @@ def asked_images(run: RunFolder) -> Iterator[dict[str, Any]]:
     asked = {k: Shown(arrays[f"asked/{k}/made"], arrays[f"asked/{k}/labels"], styles[k]) for k in clients}
     floor = {k: Shown(arrays[f"asked/{k}/other"], arrays[f"asked/{k}/other-labels"], styles[k]) for k in clients}
     real: Real = {k: Shown(arrays[f"asked/{k}/real"], arrays[f"asked/{k}/real-labels"], styles[k]) for k in clients}
-    noise = {
-        k: own._replace(images=rng.integers(0, 256, own.images.shape, dtype=np.uint8)) for k, own in real.items()
-    }
+    noise = {k: own._replace(images=rng.integers(0, 256, own.images.shape, dtype=np.uint8)) for k, own in real.items()}
     by_control = {"": asked, "floor": floor, "noise": noise, "ceiling": real}
     cases: Cases = {control: [(shown, k) for k, shown in by.items()] for control, by in by_control.items()}
     yield from _measured(run, "images=asked", cases, real)

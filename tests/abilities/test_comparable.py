@@ -24,7 +24,7 @@ from methods.padpaf import PaDPaF
 from methods.ps_fedgan import PSFedGAN
 from networks import DualEncoder
 from partitions import Partition, partition
-from tests.digits import objective, simulate, spec, trained
+from tests.digits import objective, prepared, simulate, spec, trained
 from tests.mutation import mutated
 
 STYLES = {"ink": "digits-plain", "pen": "digits-bold[1::2]", "tilted": "digits-plain", "turned": "digits-plain"}
@@ -220,6 +220,18 @@ def test_labels_are_asked_of_a_clients_own_generator_and_among_its_own():
         assert set(found[f"asked/{k}/labels"]) == set(split().labels[mine].tolist())
     assert not np.array_equal(found["asked/0/made"], found["asked/3/made"])
     assert set(asked(run(FedDVA, network=partial(DualEncoder, width=4, latent=3)))["asked/0/labels"]) == {-1}
+
+
+def test_and_are_held_against_images_of_them():
+    skewed = {k: v for k, v in DATA.items() if k != "per_class"} | {"deal": {"name": "dirichlet", "beta": 0.1}}
+    dealt = partition(spec("fedavg", data=skewed).data, "", seed=3)
+    made = FedDVA(objective=objective("classification", partial(DualEncoder, width=4, latent=3)))
+    simulation = prepared(made, client_data(dealt, False))
+    found = asked(trained(simulation, dealt, data=skewed, samples={"images": 30, "probed": 60}))
+    for k, mine in enumerate(dealt.clients):
+        known = set(dealt.labels[mine].tolist())
+        assert set(found[f"asked/{k}/real-labels"]) | set(found[f"asked/{k}/other-labels"]) <= known
+    assert known < set(range(10))
 
 
 def test_who_makes_no_images_leaves_none():

@@ -13,7 +13,7 @@ from common.run_folder import RunFolder
 from common.spec import SampleSettings, Spec
 from diptych.assembly import build_algorithm
 from diptych.training import client_data, train
-from evaluation.privacy import auc, membership
+from evaluation.privacy import membership
 from federation import Simulation
 from federation.channel import Message
 from partitions import partition
