@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeFloat
 from torch import Tensor, nn
 
-from federation import Algorithm, Phase, Update, names, settings, sq_distance, twins
+from federation import Algorithm, Batch, Phase, Update, names, settings, sq_distance, twins
 
 
 @settings
@@ -46,7 +46,7 @@ class Ditto(Algorithm):
         """v <- v - lr * (grad F(v) + mu * (v - w)) (Algorithm 1, line 7; Eq. 2)."""
         return [update.on("v").plus(self.proximal_term) for update in self.objective.updates()]
 
-    def proximal_term(self, m: Any) -> Tensor:
+    def proximal_term(self, m: Any, _: Batch) -> Tensor:
         """mu/2 * |v - w|^2."""
         return self.mu / 2 * sq_distance(m.v, m.w if self.reading == "fedstyle" else m.received.w)
 

@@ -6,7 +6,7 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from baselines.ditto import Ditto
-from federation import Update, settings, sq_distance
+from federation import Batch, Update, settings, sq_distance
 
 
 @settings
@@ -23,6 +23,6 @@ class DittoFedProx(Ditto):
         """w is trained towards what was received."""
         return [update.plus(self.global_proximal_term) for update in super().global_steps()]
 
-    def global_proximal_term(self, m: Any) -> Tensor:
+    def global_proximal_term(self, m: Any, _: Batch) -> Tensor:
         """mu/2 * |w - w^t|^2."""
         return self.mu_global / 2 * sq_distance(m.w, m.received.w)

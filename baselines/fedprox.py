@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from federation import Algorithm, Names, Update, everything, nothing, require, settings, sq_distance
+from federation import Algorithm, Batch, Names, Update, everything, nothing, require, settings, sq_distance
 
 
 @settings
@@ -37,6 +37,6 @@ class FedProx(Algorithm):
         """Algorithm 2, line 6: steps on h(w; w^t), Eq. 2 of the paper."""
         return [update.plus(self.proximal_term) for update in self.objective.updates()]
 
-    def proximal_term(self, m: Any) -> Tensor:
+    def proximal_term(self, m: Any, _: Batch) -> Tensor:
         """mu/2 * |w - w^t|^2."""
         return self.mu / 2 * sq_distance(m, m.received)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from common.spec import TrainingSettings
-from federation import Algorithm, Phase, Work, names, require, settings
+from federation import Algorithm, Batch, Phase, Work, names, require, settings
 
 
 @settings
@@ -41,7 +41,7 @@ class Scaffold(Algorithm):
         mean = training.server.optimiser == "mean" and training.server.weighting == "uniform"
         require(mean, "training.server: SCAFFOLD takes plain means, optimiser 'mean' and weighting 'uniform'")
 
-    def correction(self, m: Any) -> Tensor:
+    def correction(self, m: Any, _: Batch) -> Tensor:
         """<y, c - c_i>, whose gradient turns g into g - c_i + c (line 10)."""
         own, common = dict(m.own.named_parameters()), dict(m.received.common.named_parameters())
         terms = [(y * (common[name] - own[name]).detach()).sum() for name, y in m.w.named_parameters()]

@@ -61,9 +61,9 @@ class Update:
         """The same step on the model's part of this name."""
         return replace(self, which=self.which.below(part), loss=lambda m, batch: self.loss(getattr(m, part), batch))
 
-    def plus(self, penalty: Callable[[Any], Tensor]) -> Update:
-        """The same step with a penalty on the whole model added to its loss."""
-        return replace(self, loss=lambda m, batch: self.loss(m, batch) + penalty(m))
+    def plus(self, penalty: Callable[[Any, Batch], Tensor]) -> Update:
+        """The same step with a penalty on the whole model, and on what it makes of the batch, added to its loss."""
+        return replace(self, loss=lambda m, batch: self.loss(m, batch) + penalty(m, batch))
 
 
 @dataclass(frozen=True)

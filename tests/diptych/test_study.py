@@ -11,7 +11,7 @@ from diptych.assembly import algorithm_class, build_algorithm
 from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
 from diptych.configuration import merged, names_in
-from diptych.study import load_study, newcomers
+from diptych.study import Study, load_study, newcomers
 from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
@@ -238,6 +238,16 @@ def test_stand_ins_are_known():
     about = load_study("digits").about("padpaf")
     assert "brightness, color-inversion, gaussian-blur" in about
     assert about.count("are played by digits-plain") == 1
+
+
+@pytest.mark.parametrize("scale", ["paper", "reference-common"])
+def test_a_newcomer_is_in_every_paper_and_in_common_ground(scale, monkeypatch):
+    """Of these two each is named by some papers and not by others; here, as if by none."""
+    monkeypatch.setattr("diptych.study.newcomers", lambda: ["ditto-fedprox", "fedper"])
+    read = load_study(scale)
+    cells = Study(scale, read.scale, read.papers).cells
+    for method in ("ditto-fedprox", "fedper"):
+        assert {c.spec.labels["paper"] for c in cells if c.spec.labels["method"] == method} == set(read.papers)
 
 
 def test_nobody_is_a_newcomer_yet():

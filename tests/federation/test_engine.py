@@ -462,13 +462,22 @@ def test_the_received_model_does_not_follow_the_client():
     references = []
 
     class Watched(FedProx):
-        def proximal_term(self, m):
+        def proximal_term(self, m, batch):
             references.append(next(m.received.parameters()).clone())
-            return super().proximal_term(m)
+            return super().proximal_term(m, batch)
 
     simulate(Watched(objective=objective("classification"), mu=1), rounds=1)
     assert len(references) > 6
     assert all(torch.equal(r, references[0]) for r in references)
+
+
+def test_a_penalty_sees_the_batch_as_the_loss_does():
+    """What a contrast between models needs (MOON), and a part's own loss does not change."""
+    (update,) = FedAvg(objective=objective("classification")).updates()
+    model, batch = objective("classification").model(), {"x": torch.rand(5, 3, 8, 8), "y": torch.arange(5)}
+    both = update.plus(lambda m, batch: batch["y"].sum() * m.head.bias.sum())
+    expected = update.loss(model, batch) + 10 * model.head.bias.sum()
+    torch.testing.assert_close(both.loss(model, batch), expected)
 
 
 def test_an_update_that_names_nothing_is_refused():
