@@ -3,7 +3,7 @@ paper's, and the commands that make the cell by hand."""
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from diptych.published import NAMES, differing, flat
 from diptych.study import Cell, Place, Study
 from diptych.tuning import CHOSEN
 from reporting.cells import cells_of
-from reporting.layout import Layout
+from reporting.layout import ABILITY, MEASURE, Layout
 from reporting.wording import name_of, names
 
 LISTED = 12
@@ -57,9 +57,12 @@ def explain(study: Study, table: str, row: str, column: str) -> str:
             nothing is run for it at this scale.
     """
     layout = named(study, table)
-    place = _the_cell(layout, row, column)
-    first = [cell for cell in study.cells if cell.spec.seed == study.scale.seeds[0]]
-    runs = list(runs_for(layout, place, (cell for cell in first if cell.spec.labels["paper"] == layout.paper)))
+    printed = _printed(layout)
+    theirs = _runs_of(study, layout)
+    if not printed:
+        theirs = [run for run in theirs if _about(layout, run)]
+    place = _the_cell(layout, printed or _of_runs(layout, theirs, column), row, column)
+    runs = list(runs_for(layout, place, theirs))
     if not runs:
         why = study.why_left_out(place) or "none of its experiments has it"
         raise InputError(f"{table}: nothing is run for {_titled(layout, place)} at the scale '{study.name}': {why}")
@@ -72,12 +75,40 @@ def explain(study: Study, table: str, row: str, column: str) -> str:
 # ---- which cell is meant
 
 
-def _the_cell(layout: Layout, row: str, column: str) -> dict[str, str]:
-    """The keys of the one printed cell whose row and column have these words; of several the one that has no others."""
+def _runs_of(study: Study, layout: Layout) -> list[Cell]:
+    """The runs of a table's paper, of the first seed."""
+    first = study.scale.seeds[0]
+    return [c for c in study.cells if c.spec.labels["paper"] == layout.paper and c.spec.seed == first]
+
+
+def _about(layout: Layout, run: Cell) -> bool:
+    """Whether a table is about a run, whatever was measured of it."""
+    labels = run.spec.labels
+    return all(labels[axis] in values for axis, values in layout.where.items() if axis in labels)
+
+
+def _printed(layout: Layout) -> list[dict[str, str]]:
+    """The keys of every cell that the paper prints."""
     cells = cells_of(layout, pd.DataFrame(columns=COLUMNS), lambda place: None)
-    places = [{key: str(row[key]) for key in layout.keys} for row in cells.to_dict("records")]
+    return [{key: str(row[key]) for key in layout.keys} for row in cells.to_dict("records")]
+
+
+def _of_runs(layout: Layout, runs: Iterable[Cell], column: str) -> list[dict[str, str]]:
+    """The keys of every cell of a table of which the paper prints none: its measures, or else any column of a row, all
+    of which are of the same runs."""
+    axes = layout.blocks + layout.rows
+    rows = dict.fromkeys(tuple(run.spec.labels.get(axis, "") for axis in axes) for run in runs)
+    measures = [{ABILITY: measure.ability, MEASURE: measure.name} for measure in layout.asked]
+    columns = [dict.fromkeys(layout.columns, "") | own for own in measures or [{layout.columns[-1]: column}]]
+    return [dict(zip(axes, row, strict=True)) | own for row in rows for own in columns]
+
+
+def _the_cell(layout: Layout, places: list[dict[str, str]], row: str, column: str) -> dict[str, str]:
+    """The keys of the one cell whose row and column have these words; of several the one that has no others, in its
+    column before its row."""
     asked = _words(row), _words(column)
     found = [p for p in places if any(asked[0] <= row and asked[1] <= column for row, column in _named(layout, p))]
+    found = [p for p in found if asked[1] in (column for _, column in _named(layout, p))] or found
     exact = [p for p in found if asked in _named(layout, p)] or found
     if not exact:
         raise InputError(f"no cell of {layout.paper}-{layout.table} has the words '{row}' in its row and '{column}' in "

@@ -115,14 +115,39 @@ def test_a_cell_may_be_asked_for_as_records_and_as_tables_call_it(asked, read):
     assert explain(load_study("paper"), *asked) == explain(load_study("paper"), asked[0], *read)
 
 
-def test_the_commands_make_the_cell(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("asked", "runs"),
+    [
+        (("common-natural", "equal ditto", "accuracy own"), ["common/natural_equal/ditto/default"]),
+        (("common-natural", "equal FedStyle, SimCLR", "codes, told apart"), ["common/natural_equal/fedstyle/simclr"]),
+        (("common-answers", "skewed rotations fedavg", "own"), ["common/rotations_skewed/fedavg/default"]),
+        (
+            ("common-ranks", "full GAN", "generated FD"),
+            [f"common/{d}_{s}/full-gan/default" for d in ("natural", "rotations", "pacs") for s in ("equal", "skewed")],
+        ),
+    ],
+)
+def test_a_cell_that_no_paper_prints_is_of_the_runs_of_its_row(asked, runs):
+    said = explain(load_study("reference-common"), *asked).splitlines()
+    assert [line.removeprefix("Run ").partition(",")[0] for line in said if line.startswith("Run ")] == runs
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        (("psfedgan-table1", "fedavg", "split-1 mnist"), {"method": "fedavg", "dataset": "mnist", "split": "split-1"}),
+        (("common-natural", "local", "accuracy own"), {"method": "local", "measure": "own"}),
+    ],
+)
+def test_the_commands_make_the_cell(asked, wanted, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["explain", "psfedgan-table1", "fedavg", "split-1 mnist", "--scale", "tiny"]) == 0
+    assert main(["explain", *asked, "--scale", "tiny"]) == 0
     said = capsys.readouterr().out.splitlines()
     commands = itertools.takewhile(lambda line: line.startswith("  "), said[said.index("By hand") + 1 :])
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
-    table = pd.read_csv("psfedgan-table1.csv", dtype=str, keep_default_na=False)
-    cell = table.query("method == 'fedavg' and variant == '' and dataset == 'mnist' and split == 'split-1'")
+    table = pd.read_csv(f"{asked[0]}.csv", dtype=str, keep_default_na=False)
+    same_run = (table["method"] == wanted["method"]) & (table["variant"] == "")
+    cell = table[same_run & (table[list(wanted)] == wanted).all(axis=1)]
     assert cell["ours"].item() != ""
-    assert (table.drop(cell.index)["ours"] == "").all()
+    assert (table[~same_run & (table["method"] != "")]["ours"] == "").all()

@@ -62,6 +62,10 @@ def _row(checkout: Checkout, method: str) -> str:
     return next(line for line in table.splitlines() if line.startswith(f"| {method} "))
 
 
+JOINED = {"fedstyle-table1", "padpaf-table1", "feddva-accuracy", "psfedgan-table1", "fedinb-table3", "common-natural"}
+"""Tables that get a row: of every paper, and of common ground."""
+
+
 @pytest.mark.slow
 def test_adding_a_baseline(checkout):
     from safetensors import safe_open
@@ -73,6 +77,8 @@ def test_adding_a_baseline(checkout):
     assert len(rule.splitlines()) <= 5
     _follow("add-a-baseline.md", checkout)
     assert re.search(r"0\.\d{3}", _row(checkout, "fedbn"))
+    tables = (checkout.path / "results" / "tiny" / "tables").glob("*.md")
+    assert {table.stem for table in tables if "| fedbn " in table.read_text()} >= JOINED
     runs = list((checkout.path / "results" / "tiny" / "runs").glob("fedstyle/*_1_*/fedbn/default/*/model.safetensors"))
     assert runs
     with safe_open(runs[0], framework="pt") as model:
