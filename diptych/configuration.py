@@ -164,6 +164,7 @@ class Paper(_Config):
         judge: settings of the classifier that judges generated images; none, if a paper has none.
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.
+        newcomers_as: the method whose settings, but for its algorithm's, a method starts from that no paper names.
         claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
             each.
         undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point; or why
@@ -179,6 +180,7 @@ class Paper(_Config):
     evaluation: dict[str, Overlay]
     judge: JudgeSettings | None = None
     axes: dict[str, dict[str, Overlay]]
+    newcomers_as: str = ""
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
     tables: dict[str, Layout]

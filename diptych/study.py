@@ -220,13 +220,20 @@ class Study:
         """`chosen` is laid over a method's settings and under those of its variants."""
         config = self.papers[paper]
         method, _, variant = values["method"].partition(":")
+
+        def of_method(key: str) -> Iterator[tuple[Place, Overlay]]:
+            yield ("axes", "method", key), config.axes["method"].get(key, {})
+            yield ("tuned", key), chosen.get(key, {})
+
         yield ("defaults",), config.defaults
         yield ("method",), {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}}
         for axis, value in values.items():
             if axis == "method":
+                if config.newcomers_as and method in newcomers():
+                    like = choose(f"{paper}: newcomers_as", config.newcomers_as, config.axes["method"])
+                    yield from _but_algorithm(of_method(like))
                 for key in dict.fromkeys((method, value)):
-                    yield ("axes", "method", key), config.axes["method"].get(key, {})
-                    yield ("tuned", key), chosen.get(key, {})
+                    yield from of_method(key)
             elif axis != "setting":
                 presets = config.axes.get(choose(f"{paper}: axis", axis, config.axes), {})
                 yield ("axes", axis, value), presets[choose(f"{paper}: axes.{axis}", value, presets)]
@@ -275,6 +282,12 @@ def _by(styles: dict[str, None]) -> str:
 
 def _product(axes: dict[str, list[str]]) -> list[dict[str, str]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def _but_algorithm(layers: Iterator[tuple[Place, Overlay]]) -> Iterator[tuple[Place, Overlay]]:
+    """Another method's settings are no one else's where they are its algorithm's."""
+    for place, overlay in layers:
+        yield place, {key: value for key, value in overlay.items() if key != "algorithm"}
 
 
 def _parsed(setting: str) -> Overlay:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from common.algorithms import algorithm_modules
+from common.errors import InputError
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
@@ -18,6 +19,7 @@ from objectives import OBJECTIVES
 from partitions import MARKS, PARTITIONS, VIEWS
 from partitions.celeba import ATTRIBUTES
 from reporting.records import published
+from tests.checkout import read_again
 
 SCALES = names_in("scales")
 
@@ -248,6 +250,24 @@ def test_a_newcomer_is_in_every_paper_and_in_common_ground(scale, monkeypatch):
     cells = Study(scale, read.scale, read.papers).cells
     for method in ("ditto-fedprox", "fedper"):
         assert {c.spec.labels["paper"] for c in cells if c.spec.labels["method"] == method} == set(read.papers)
+
+
+@pytest.mark.parametrize("place", ["fedinb/rotated-fmnist_generalisation_10", "feddva/mnist_label-skew"])
+def test_and_is_set_up_there_as_fedavg_is_but_for_its_algorithm(place, monkeypatch):
+    monkeypatch.setattr("diptych.study.newcomers", lambda: ["fedper"])
+    read = load_study("paper")
+    specs = Study("paper", read.scale, read.papers).specs
+    ours, theirs = (specs[f"{place}/{method}/default/2011"].model_dump() for method in ("fedper", "fedavg"))
+    assert {key for key in ours if ours[key] != theirs[key]} == {"run", "labels", "algorithm"}
+
+
+def test_a_model_for_newcomers_that_there_is_not_is_refused(config, monkeypatch):
+    file = config / "papers" / "feddva.yaml"
+    file.write_text(file.read_text().replace("newcomers_as: fedavg", "newcomers_as: fedavgg"))
+    read_again()
+    monkeypatch.setattr("diptych.study.newcomers", lambda: ["fedper"])
+    with pytest.raises(InputError, match="feddva: newcomers_as: unknown name 'fedavgg'; did you mean 'fedavg'"):
+        _ = load_study("paper").cells
 
 
 def test_nobody_is_a_newcomer_yet():
