@@ -4,13 +4,23 @@ common ground are settings."""
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
 
 from common.run_folder import RunFolder
 from evaluation.images import Judged
 from evaluation.rows import Part, averaged
 
-Images = dict[str, dict[str, list[str]]]
+
+def _with_what_was_asked(controls: dict[str, list[str]]) -> dict[str, list[str]]:
+    if "" not in controls:
+        raise ValueError("must have the control '', the images that were asked for")
+    return controls
+
+
+Names = Annotated[list[str], Field(min_length=2, max_length=2)]
+Images = dict[str, Annotated[dict[str, Names], AfterValidator(_with_what_was_asked)]]
 Reading = Literal["accuracy", "label_agreement", "style_agreement"]
 
 

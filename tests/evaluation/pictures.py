@@ -4,11 +4,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from common.run_folder import RunFolder
 from diptych.study import load_study
-from evaluation import images, judge
+from evaluation import judge
 from evaluation.registry import EVALUATIONS
 from tests.evaluation.test_frechet import SPEC
 
@@ -35,14 +34,6 @@ class Reader:
 
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return x[:, 0, -1, :4].astype(float), x[:, 0, 0, 0].astype(int), x[:, 0, 0, 1].astype(int)
-
-
-@pytest.fixture
-def reader(monkeypatch) -> Reader:
-    """In the place of the judge."""
-    made = Reader()
-    monkeypatch.setattr(images, "load", lambda file: made)
-    return made
 
 
 def left(folder: Path, arrays: dict[str, np.ndarray], more: str = "", *, dataset: str = "mnist") -> RunFolder:

@@ -7,9 +7,9 @@ from scipy.spatial.distance import cdist
 
 from common.errors import InputError
 from common.run_folder import RunFolder
+from diptych.measurement import prepared
 from evaluation.frechet import frechet_distance, gaussian
 from tests.evaluation.pictures import Reader, left, picture, protocol
-from tests.evaluation.pictures import reader as reader  # a fixture
 from tests.mutation import mutated
 
 pytestmark = pytest.mark.usefixtures("reader")
@@ -160,3 +160,16 @@ def test_where_no_label_can_be_asked_for_there_is_no_agreement_with_it(tmp_path)
 def test_a_run_that_was_asked_for_nothing_is_not_judged(tmp_path):
     run = left(tmp_path, {"real/ink": picture([1, 2])})
     assert list(of_labels(run)) == list(of_all(run)) == []
+
+
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        ({"a": {"floor": ["real", "label"]}}, r"evaluation\.asked\.images\.a: must have the control ''"),
+        ({"a": {"": ["made"]}}, r"evaluation\.asked\.images\.a\..*at least 2 items.*'made'"),
+        ({"a": {"": "made"}}, r"evaluation\.asked\.images\.a\..*valid list, got 'made'"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(images, words, tmp_path):
+    with pytest.raises(InputError, match=words):
+        list(prepared("asked", {"images": images, "reads": ["accuracy"]}, left(tmp_path, {})))

@@ -6,7 +6,6 @@ import pytest
 from common.errors import InputError
 from evaluation.moved import moved
 from tests.evaluation.pictures import left, picture, protocol
-from tests.evaluation.pictures import reader as reader  # a fixture
 from tests.mutation import mutated
 
 pytestmark = pytest.mark.usefixtures("reader")
