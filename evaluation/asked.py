@@ -36,27 +36,27 @@ def asked(
         each: whether there are records of each client. Runs that started from another one are then measured by style as
             well, and after each snapshot, as PaDPaF's new clients are (Fig. 12 and 13).
     """
-    parts = partial(_parts, images, reads, against)
+    shown, parts = Judged(run, run.samples), partial(_parts, images, reads, against)
     judged = f";judge={run.spec.data.dataset}-classifier" if each else ""
-    last = list(averaged(parts(Judged(run, run.samples), judged, each=each)))
-    yield from last
-    if each and run.spec.start:
-        for row in last:
-            if "client" in row and not row["control"]:
-                yield row | {"client": "", "setting": row["setting"].replace(judged, f";style={row['style']}")}
-        for round in run.snapshots:
-            when = f";phase=new-clients;rounds={round}"
-            yield from averaged(parts(Judged(run, run.after(round)), when, each=False))
+    for setting in images:
+        last = list(averaged(parts(setting, shown, judged, each=each)))
+        yield from last
+        if each and run.spec.start:
+            for row in last:
+                if "client" in row and not row["control"]:
+                    yield row | {"client": "", "setting": f"{setting};style={row['style']}"}
+            for round in run.snapshots:
+                then = parts(setting, Judged(run, run.after(round)), f";phase=new-clients;rounds={round}", each=False)
+                yield from averaged(then)
 
 
 def _parts(
-    images: Images, reads: list[Reading], against: str, shown: Judged, more: str, *, each: bool
+    images: Images, reads: list[Reading], against: str, setting: str, shown: Judged, more: str, *, each: bool
 ) -> Iterator[Part]:
-    """By setting, to which `more` is added, control and client that has left images of all settings."""
+    """By control and client that has left images of all settings; of this one, to which `more` is added."""
     made = [by[""][0] for by in images.values()]
     clients = [k for k in shown.styles if all(_of(k, name) in shown.arrays for name in made)]
-    cases = [(setting, *case) for setting, by in images.items() for case in by.items()]
-    for (setting, control, names), k in product(cases, clients):
+    for (control, names), k in product(images[setting].items(), clients):
         style, own = shown.styles[k], [_of(k, name) for name in names]
         who = {"style": style, "client": f"client-{k + 1}"} if each else None
         numbers = shown.numbers(reads, control, own, style, _of(k, against))
