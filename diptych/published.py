@@ -15,8 +15,7 @@ NAMES = {"run", "scale", "labels", "seed", "start"}
 KEPT = ("features", "inversion", "samples", "score_every", "snapshots", "training.channels_last")
 """Keys that change nothing that is trained: what is kept of a run, and how it lies in memory."""
 USES = {
-    "asked-images": ("samples",),
-    "asked-labels": ("samples",),
+    "asked": ("samples",),
     "attacks": ("samples", "snapshots"),  # the best of those rounds, too
     "clusters": ("samples",),
     "code-variance": ("samples",),
@@ -27,14 +26,12 @@ USES = {
     "identity-probe": ("samples",),
     "inversion": ("inversion",),
     "membership": ("samples",),
+    "moved": ("samples",),
     "probe": ("samples",),
-    "restyling": ("samples",),
-    "swaps": ("samples",),
-    "translated-images": ("samples",),
     "translation": ("samples",),
 }
 """Evaluation -> what it depends on of the above."""
-JUDGED = ("asked-images", "asked-labels", "attacks", "judge", "restyling", "swaps", "translated-images")
+JUDGED = ("asked", "attacks", "judge", "moved")
 """Evaluations in the eyes of a judge, whose settings then count. Distances on its features say so in their names."""
 NAMED = ("extractors", "test_images")
 """Settings of evaluations whose value stands in the record itself."""

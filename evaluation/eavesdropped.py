@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from common.run_arrays import Arrays
 from common.run_folder import RunFolder
 from evaluation.judge import Judge, load
-from evaluation.rows import result
+from evaluation.rows import Part, averaged, result
 
 GANS = ("ps-fedgan", "full-gan")
 ACCURACIES = ("accuracy", "accuracy_among_own")
@@ -40,11 +40,11 @@ def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, 
         return
     judge = load(run.judge)
     last = _read_all(judge, run.samples)
-    yield from _rows(_paired(last))
-    yield from _rows((user, *_named(who), _compared(run, user, who, pairs)) for user, who in last)
+    yield from averaged(_parts(_paired(last)))
+    yield from averaged(_parts((user, *_named(who), _compared(run, user, who, pairs)) for user, who in last))
     if run.snapshots:
         rounds = [*(_read_all(judge, run.after(round)) for round in run.snapshots), last]
-        yield from _rows(_paired(_best(rounds)), protocol="rounds=best")
+        yield from averaged(_parts(_paired(_best(rounds)), protocol="rounds=best"))
     yield from judge.ceiling("accuracy", "target=label", role="cloud")
 
 
@@ -61,17 +61,11 @@ def _makers(arrays: Arrays) -> list[tuple[int, str]]:
     return sorted((int(user), who) for _, user, who, *more in keys if who != "labels" and not more)
 
 
-def _rows(records: Iterable[tuple[int, str, str, Numbers]], **common: str) -> Iterator[dict[str, Any]]:
-    """Of each user, role and setting, and the means over users."""
-    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+def _parts(records: Iterable[tuple[int, str, str, Numbers]], **common: str) -> Iterator[Part]:
+    """Of each user, role and setting."""
     for user, role, setting, numbers in records:
-        for metric, value in numbers.items():
-            found[metric, role, setting].append(value)
-            more = common | {"role": role, "setting": setting, "client": f"user-{user + 1}"}
-            yield result(metric, UNITS.get(metric, "score"), value, **more)
-    for (metric, role, setting), values in found.items():
-        mean = float(np.mean(values))
-        yield result(metric, UNITS.get(metric, "score"), mean, **common, role=role, setting=setting)
+        rows = [(metric, UNITS.get(metric, "score"), value) for metric, value in numbers.items()]
+        yield Part(common | {"role": role, "setting": setting}, rows, {"client": f"user-{user + 1}"})
 
 
 def _read_all(judge: Judge, arrays: Arrays) -> Readings:

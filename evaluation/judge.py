@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from common.errors import InputError
 from common.files import written
 from common.optimisers import State, step
+from common.run_folder import RunFolder
 from common.spec import OptimiserSettings
 from evaluation.corruption import CORRUPTIONS, augmented, corrupted
 from evaluation.rows import result
@@ -192,3 +193,12 @@ def load(file: Path | None) -> Judge:
         raise InputError(f"judge: {file} is not a judge ({error}); train it again") from error
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     return Judge(network.eval(), digest, about["quality"])
+
+
+def judge_quality(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """How far the judge can be trusted: what it says of real test images as clients see them, of the same with noise,
+    shifted and blurred, and of nothing but noise (`examined`)."""
+    if run.samples and run.judge is not None and run.judge.is_file():
+        for row in load(run.judge).quality:
+            metric, setting, value = str(row["metric"]), str(row["setting"]), float(row["value"])
+            yield result(metric, "fraction", value, setting=setting, kind="judge", role="real")

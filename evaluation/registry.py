@@ -7,19 +7,21 @@ the run's.
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from evaluation.answers import answers
+from evaluation.asked import asked
 from evaluation.clusters import clusters
 from evaluation.codes import disentanglement, identity_probe, probe
-from evaluation.comparable import answers, asked_images, translated_images
 from evaluation.costs import budget, communication, transmission
 from evaluation.curves import curves
 from evaluation.data import class_entropy, sources
-from evaluation.dual import divergences, swaps
+from evaluation.divergences import divergences
 from evaluation.eavesdropped import attacks, generator_losses
 from evaluation.encoders import code_variance
 from evaluation.frechet import fid
 from evaluation.generalisation import generalisation
-from evaluation.judged import asked_labels, judge_quality, restyling
+from evaluation.judge import judge_quality
 from evaluation.linear import linear_probe
+from evaluation.moved import moved
 from evaluation.privacy import inversion, membership
 from evaluation.translated import exchanged, iterations, translation
 
@@ -33,14 +35,11 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "clusters": clusters,
     "code-variance": code_variance,
     "fid": fid,
-    "asked-labels": asked_labels,
-    "restyling": restyling,
+    "asked": asked,
+    "moved": moved,
     "judge": judge_quality,
     "divergences": divergences,
-    "swaps": swaps,
     "answers": answers,
-    "asked-images": asked_images,
-    "translated-images": translated_images,
     "curves": curves,
     "generalisation": generalisation,
     "attacks": attacks,

@@ -12,6 +12,7 @@ import torch
 from common.records import IDENTITY, OURS
 from common.run_folder import RunFolder
 from evaluation.extracts import EXTRACTS
+from evaluation.moved import LEFT
 from evaluation.registry import EVALUATIONS
 from federation.names import selected
 from networks import ENCODERS
@@ -19,6 +20,7 @@ from objectives import OBJECTIVES
 from partitions import PARTITIONS, SOURCES, load
 from partitions.sources import EMBEDDED
 from tests.digits import STYLES, check_draws, data, left_by, objective, spec
+from tests.evaluation.pictures import protocol
 
 # ---- objectives
 
@@ -242,7 +244,11 @@ def _settings(name: str, run: RunFolder) -> dict[str, Any]:
         return {"extractors": ["domain-classifier"]}
     content, style = ("z", "c") if "codes/test/z" in run.features else ("content", "style")
     images = {"images": {"shared-encoder": "codes", "own-encoder": "own/codes"}, "epochs": 3}
+    left = (by for by, start in LEFT.items() if any(key.startswith(start) for key in run.samples))
+    by_all = any(key.startswith("asked/") for key in run.samples)
     return {
+        "asked": protocol(*(("common", "asked") if by_all else ("padpaf", "asked-labels"))).keywords,
+        "moved": {"by": next(left, "translation")},
         "linear-probe": {"epochs": 3},
         "identity-probe": {"epochs": 3},
         "probe": images | {"targets": ["label", "client"], "codes": {content: ["untrained"], style: []}},

@@ -1,18 +1,16 @@
-"""What is measured of two codes, on codes and images whose answers are known."""
+"""What is measured of two codes, on codes whose answers are known."""
 
 import math
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from common.run_folder import RunFolder
-from evaluation import dual
 from evaluation.clusters import clusters
 from evaluation.codes import disentanglement, probe
 from evaluation.curves import curves
-from evaluation.dual import divergences, swaps
+from evaluation.divergences import divergences
 from evaluation.extracts import code_map
 from tests.evaluation.test_frechet import SPEC
 from tests.mutation import mutated
@@ -160,7 +158,7 @@ def test_divergences(tmp_path):
 
 @pytest.mark.parametrize(("right", "wrong"), [("(mixture - prior)", "(own - mixture)"), (">= xi", ">= 0")])
 def test_wrong_divergences_are_caught(right, wrong, tmp_path):
-    with mutated("evaluation.dual", "_divergences", right, wrong), pytest.raises(AssertionError):
+    with mutated("evaluation.divergences", "_divergences", right, wrong), pytest.raises(AssertionError):
         check_divergences(divergences, tmp_path)
 
 
@@ -199,91 +197,9 @@ def test_the_sampled_divergence_is_below_its_bound(tmp_path):
     assert 0 < sampled < bound
 
 
-# ---- swaps
-
-
-def _images(labels: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """Images that say what they show: label and mark in their first two pixels."""
-    images = np.zeros((len(labels), 1, 4, 4), np.uint8)
-    images[:, 0, 0, 0], images[:, 0, 0, 1] = labels, marks
-    return images
-
-
-def _swapped(follows: str) -> dict[str, np.ndarray]:
-    """Two clients; decoded images have the label of z, and the mark of c or of the decoder."""
-    rng = np.random.default_rng(0)
-    labels = {k: rng.integers(0, 10, 50) for k in (0, 1)}
-    arrays = {}
-    for k in (0, 1):
-        real = _images(labels[k], np.full(50, k))
-        arrays |= {f"client/{k}/real": real, f"client/{k}/reconstructed": real, f"client/{k}/real/labels": labels[k]}
-    for a, b in ((0, 1), (1, 0)):
-        for decoder, k in (("z", a), ("c", b)):
-            mark = b if follows == "c" else k
-            arrays[f"swap/{a}/{b}/{decoder}"] = _images(labels[a], np.full(50, mark))
-    return arrays
-
-
-@pytest.fixture
-def judge(monkeypatch):
-    reads = SimpleNamespace(calls=0)
-
-    def judge(images):
-        reads.calls += 1
-        return images.reshape(len(images), -1), images[:, 0, 0, 0].astype(int), images[:, 0, 0, 1].astype(int)
-
-    judge.ceiling = lambda *_, **__: []
-    monkeypatch.setattr(dual, "load", lambda file: judge)
-    return reads
-
-
-def test_perfect_codes_are_told_from_a_decoder_that_does_it_all(judge, tmp_path):
-    (tmp_path / "c").mkdir()
-    (tmp_path / "d").mkdir()
-    codes = _by(swaps(_run(tmp_path / "c", samples=_swapped("c"))))
-    assert codes["label_agreement", "swap=c", ""] == 1, "another c leaves the label"
-    assert codes["mark_agreement", "swap=c", ""] == 0, "and changes the mark"
-    assert codes["label_agreement", "swap=z", ""] < 0.3
-    assert codes["mark_agreement", "swap=z", ""] == 1
-    assert codes["client_accuracy", "decoder of z", ""] == codes["client_accuracy", "decoder of c", ""] == 1
-    decoders = _by(swaps(_run(tmp_path / "d", samples=_swapped("decoder"))))
-    assert decoders["mark_agreement", "swap=c", ""] == 1, "its own decoder draws its own mark whatever c says"
-    assert decoders["mark_agreement", "swap=c;decoder=other", ""] == 0
-    assert decoders["client_accuracy", "decoder of z", ""] == 0
-    for found in (codes, decoders):
-        assert found["label_agreement", "", "reconstruction"] == found["mark_agreement", "", "reconstruction"] == 1
-        assert found["reconstruction_error", "", ""] == 0
-        assert not [metric for metric, _, _ in found if metric == "attribute_change"]
-
-
-def test_the_error_of_a_reconstruction_is_the_mean_square_of_a_pixel_and_over_clients(judge, tmp_path):
-    """A fifth too bright at one of two clients, in half of the pixels."""
-    arrays = _swapped("c")
-    again = arrays["client/1/reconstructed"].copy()
-    again[:, :, 2:] += 51
-    found = _by(swaps(_run(tmp_path, samples=arrays | {"client/1/reconstructed": again})))
-    assert found["reconstruction_error", "", ""] == pytest.approx(0.2**2 / 2 / 2)
-
-
-def test_faces_have_hairstyles_instead_of_labels(judge, tmp_path):
-    found = _by(swaps(_run(tmp_path, samples=_swapped("c"), dataset="celeba")))
-    assert found["attribute_change", "swap=c;attribute=hair", ""] == 1
-    assert found["attribute_change", "swap=z;attribute=hair", ""] == 0
-    assert not [metric for metric, _, _ in found if metric in ("label_agreement", "mark_agreement")]
-
-
-def test_images_from_codes_of_either_kind_of_encoder_are_judged(judge, tmp_path):
-    own = {f"own/{key}": images for key, images in _swapped("c").items() if "reconstructed" in key or "swap/" in key}
-    records = list(swaps(_run(tmp_path, samples=_swapped("decoder") | own)))
-    found = {(r["role"], r["metric"], r["setting"]): r["value"] for r in records}
-    assert found["shared-encoder", "mark_agreement", "swap=c"] == 1
-    assert found["own-encoder", "mark_agreement", "swap=c"] == 0
-    assert found["own-encoder", "reconstruction_error", ""] == 0
-
-
 def test_a_run_without_codes_is_not_measured(tmp_path):
     run = _run(tmp_path)
-    for evaluation in (dual_probe, apart, divergences, swaps, curves):
+    for evaluation in (dual_probe, apart, divergences, curves):
         assert list(evaluation(run)) == []
     assert code_map(run) == []
 

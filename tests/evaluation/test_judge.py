@@ -14,8 +14,7 @@ from diptych.judging import train_judge
 from evaluation import judge as module
 from evaluation.corruption import CORRUPTIONS, blurred, corrupted, noisy, shifted
 from evaluation.frechet import frechet_distance, gaussian
-from evaluation.judge import load
-from evaluation.judged import judge_quality
+from evaluation.judge import judge_quality, load
 from partitions import partition
 
 SETTINGS = JudgeSettings(width=8, features=16, epochs=12)

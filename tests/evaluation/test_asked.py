@@ -1,0 +1,175 @@
+"""What the judge says of images that were asked for, on images that say themselves what they show."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from common.errors import InputError
+from common.run_folder import RunFolder
+from diptych.measurement import prepared
+from evaluation.frechet import frechet_distance, gaussian
+from tests.evaluation.pictures import Reader, left, picture, protocol
+from tests.mutation import mutated
+
+pytestmark = pytest.mark.usefixtures("reader")
+of_labels = protocol("padpaf", "asked-labels")
+of_all = protocol("common", "asked")
+SEEN, UNSEEN = (f"samples={kind}-labels;judge=mnist-classifier" for kind in ("seen", "unseen"))
+
+
+def _both(key: str, shown: list[int], asked: list[int]) -> dict[str, np.ndarray]:
+    return {key: picture(shown), f"{key}/labels": np.array(asked)}
+
+
+def _padpafs() -> dict[str, np.ndarray]:
+    """Of labels seen, one client shows 3 of 4 and the other 2; of others 1 of 4 and none."""
+    shown = {
+        "generated": ([0, 1, 0, 9], [0, 1, 1, 0], [0, 1, 0, 1]),
+        "unseen": ([5, 6, 6, 6], [4, 4, 4, 4], [5, 5, 5, 5]),
+        "held-out": ([0, 1, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]),
+        "held-out-unseen": ([5, 6, 5, 6], [5, 6, 9, 9], [5, 6, 5, 6]),
+    }
+    arrays: dict[str, np.ndarray] = {}
+    for key, (first, second, asked) in shown.items():
+        arrays |= _both(f"client/0/{key}", first, asked) | _both(f"client/1/{key}", second, asked)
+    return arrays
+
+
+def _found(records) -> dict[tuple[str, str, str], float]:
+    return {(r["setting"], r.get("client", ""), r["control"]): r["value"] for r in records}
+
+
+def test_labels_seen_and_not_seen_stand_apart_each_below_its_own_ceiling(tmp_path):
+    records = list(of_labels(left(tmp_path, _padpafs())))
+    found, clients = _found(records), ("client-1", "client-2", "")
+    assert [found[SEEN, k, ""] for k in clients] == [0.75, 0.5, 0.625]
+    assert [found[UNSEEN, k, ""] for k in clients] == [0.25, 0.0, 0.125]
+    assert [found[SEEN, k, "ceiling"] for k in clients] == [0.75, 1.0, 0.875]
+    assert [found[UNSEEN, k, "ceiling"] for k in clients] == [1.0, 0.5, 0.75]
+    assert found[UNSEEN, "client-1", "shuffled-labels"] == 0.25, "all are asked for the same"
+    assert {(r.get("client", ""), r["style"]) for r in records} == {
+        ("client-1", "ink"),
+        ("client-2", "pen"),
+        ("", "all"),
+    }
+
+
+def test_labels_in_another_order_are_shown_as_often_as_by_chance(tmp_path):
+    labels = [0, 1, 2, 3, 4] * 80
+    arrays = {f"client/{k}/{key}": picture(labels) for k in (0, 1) for key in ("generated", "unseen")}
+    arrays |= {f"client/{k}/{key}": picture(labels) for k in (0, 1) for key in ("held-out", "held-out-unseen")}
+    found = _found(of_labels(left(tmp_path, arrays | {f"{key}/labels": np.array(labels) for key in arrays})))
+    assert found[SEEN, "", ""] == found[SEEN, "", "ceiling"] == 1
+    assert found[SEEN, "", "shuffled-labels"] == pytest.approx(0.2, abs=0.05)
+
+
+def test_a_client_that_lacks_no_label_is_not_asked(tmp_path):
+    arrays = {key: x for key, x in _padpafs().items() if not key.startswith("client/1/unseen")}
+    assert _found(of_labels(left(tmp_path, arrays)))[SEEN, "", ""] == 0.75
+
+
+def test_samples_without_the_images_of_a_ceiling_are_refused(tmp_path):
+    old = {key: x for key, x in _padpafs().items() if "held-out-unseen" not in key}
+    with pytest.raises(InputError, match=r"there is no array 'client/0/held-out-unseen', which is needed"):
+        list(of_labels(left(tmp_path, old)))
+
+
+def test_new_clients_are_measured_after_each_snapshot_and_by_style(tmp_path):
+    run = left(tmp_path, _padpafs(), "start: padpaf/c/padpaf/old/1\nsnapshots: [1]\n")
+    early = _both("client/0/unseen", [4, 4, 6, 6], [4, 4, 4, 4]) | _both("client/1/unseen", [5, 6, 6, 6], [5, 5, 5, 5])
+    run.write_arrays("after-1.npz", _padpafs() | early)
+    records = list(of_labels(run))
+    found = {(r["setting"], r["style"], r.get("control", "")): r["value"] for r in records if not r.get("client")}
+    for kind, now, then in (("seen", [0.75, 0.5], 0.625), ("unseen", [0.25, 0.0], (0.5 + 0.25) / 2)):
+        by_style = [found[f"samples={kind}-labels;style={style}", style, ""] for style in ("ink", "pen")]
+        assert by_style == now
+        assert found[f"samples={kind}-labels;phase=new-clients;rounds=1", "all", ""] == then
+        assert found[f"samples={kind}-labels;judge=mnist-classifier", "all", ""] == np.mean(now)
+    assert found["samples=unseen-labels;phase=new-clients;rounds=1", "all", "ceiling"] == 0.75
+    assert not [r for r in records if "phase" in r["setting"] and r.get("client")], "the mean alone"
+
+
+# ---- all methods alike
+
+
+def _everybodys(labels: list[int]) -> dict[str, np.ndarray]:
+    """Both clients make images of 1 in the first one's style; all real ones show 0, and some are said to show 1."""
+    n = len(labels)
+    arrays: dict[str, np.ndarray] = {}
+    for k in (0, 1):
+        arrays |= {f"asked/{k}/made": picture([1] * n, 0, seed=1), f"asked/{k}/labels": np.array(labels)}
+        arrays |= {f"asked/{k}/real": picture([0] * n, k, seed=2), f"asked/{k}/real-labels": np.zeros(n, int)}
+        arrays |= {f"asked/{k}/other": picture([0] * n, k, seed=2), f"asked/{k}/other-labels": np.ones(n, int)}
+    return arrays
+
+
+def check_between_floor_and_ceiling(folder, measure=of_all) -> None:
+    """And distances against SciPy: of as many points on each side, transport is an assignment."""
+    run = left(folder, _everybodys([1] * 12))
+    records = list(measure(run))
+    found = {(r["metric"], r["control"]): r["value"] for r in records}
+    assert {(r["setting"], r.get("client", "")) for r in records} == {("images=asked", "")}
+    assert (found["label_agreement", ""], found["style_agreement", ""]) == (1, 0.5), "all are in the first's style"
+    assert (found["label_agreement", "ceiling"], found["style_agreement", "ceiling"]) == (1, 1)
+    assert found["label_agreement", "floor"] == 0
+    assert found["wd_exact", "floor"] == pytest.approx(0)
+    assert ("wd_exact", "ceiling") not in found, "they are what others are held against"
+    assert ("fid", "ceiling") not in found
+    costs, distances = zip(*(_apart(run, k) for k in (0, 1)), strict=True)
+    assert found["wd_exact", ""] == pytest.approx(np.mean(costs))
+    assert found["fid", ""] == pytest.approx(np.mean(distances))
+    assert found["label_agreement", "noise"] < 0.5
+    assert found["wd_exact", "noise"] > 1
+
+
+def _apart(run: RunFolder, client: int) -> tuple[float, float]:
+    made, real = (run.samples[f"asked/{client}/{which}"] for which in ("made", "real"))
+    costs = cdist(*(x.reshape(len(x), -1) / 255 for x in (made, real)), "sqeuclidean")
+    return costs[linear_sum_assignment(costs)].mean(), frechet_distance(
+        *(gaussian(Reader()(x)[0], "a set") for x in (made, real))
+    )
+
+
+def test_images_stand_between_floor_and_ceiling(tmp_path):
+    check_between_floor_and_ceiling(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('and control != "ceiling"', ""),
+        ("own == style", "own != style"),
+        ("self.read(against)", "said"),
+        ("self.arrays[against], ", "images, "),
+        ('control == "noise"', "False"),
+        ("self.arrays[name] for name in names", "self.arrays[name] for name in (names[0], 'asked/0/labels')"),
+    ],
+)
+def test_other_numbers_are_caught(right, wrong, tmp_path):
+    with mutated("evaluation.images", "Judged", right, wrong, where="evaluation.asked"), pytest.raises(AssertionError):
+        check_between_floor_and_ceiling(tmp_path)
+
+
+def test_where_no_label_can_be_asked_for_there_is_no_agreement_with_it(tmp_path):
+    found = {(r["metric"], r["control"]) for r in of_all(left(tmp_path, _everybodys([-1] * 12)))}
+    assert ("label_agreement", "") not in found
+    assert {("style_agreement", ""), ("label_agreement", "ceiling")} <= found
+
+
+def test_a_run_that_was_asked_for_nothing_is_not_judged(tmp_path):
+    run = left(tmp_path, {"real/ink": picture([1, 2])})
+    assert list(of_labels(run)) == list(of_all(run)) == []
+
+
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        ({"a": {"floor": ["real", "label"]}}, r"evaluation\.asked\.images\.a: must have the control ''"),
+        ({"a": {"": ["made"]}}, r"evaluation\.asked\.images\.a\..*at least 2 items.*'made'"),
+        ({"a": {"": "made"}}, r"evaluation\.asked\.images\.a\..*valid list, got 'made'"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(images, words, tmp_path):
+    with pytest.raises(InputError, match=words):
+        list(prepared("asked", {"images": images, "reads": ["accuracy"]}, left(tmp_path, {})))
