@@ -21,7 +21,7 @@ flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
 
 
-hooks.introduce(workflow)
+hooks.introduce(workflow, flow.scale, results)
 
 
 envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving them reruns nothing
@@ -50,7 +50,9 @@ onerror:
     hooks.after(workflow, results)
 
 
-localrules: tables, figures, claims, tune, all
+# the second line takes seconds and fetches: with a cluster, on the machine where Snakemake itself runs
+localrules: tables, figures, claims, tune, all,
+    source, count, records, table, claim
 
 
 rule all:
@@ -94,6 +96,7 @@ rule train:
     params: run="", scale="", folder="", spec="", code=""
     threads: 1
     resources: gpu=min(1, flow.gpus)
+    group: flow.group
     message: "train {params.run}"
     shell:
         "diptych train {params.run} --scale {params.scale} --out {params.folder} --threads {threads} > {log} 2>&1"
@@ -111,6 +114,7 @@ rule judge:
     output: f"{results}/judges/{{paper}}/{{condition}}.safetensors"
     log: f"{results}/logs/judges/{{paper}}/{{condition}}.log"
     params: **flow.judge()
+    group: "training"
     message: "train the judge of {wildcards.condition}"
     shell:
         "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} > {log} 2>&1"
@@ -140,6 +144,7 @@ rule evaluate:
         settings=lambda wildcards: flow.paper(wildcards).evaluation,
         judges=f"{results}/judges",
         code=code_hash("diptych.measurement"),
+    group: "measuring"
     message: "evaluate the runs of {wildcards.method}"
     shell:
         "diptych evaluate {params.runs} --judges {params.judges} --out {output} --threads {threads} > {log} 2>&1"
@@ -149,6 +154,7 @@ rule simpson:
     output: records=f"{results}/records/padpaf/simpson.csv", points=f"{results}/padpaf-points.csv"
     log: f"{results}/logs/evaluate/padpaf/simpson.log"
     params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf")
+    group: "measuring"
     message: "Simpson's paradox"
     shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} > {log} 2>&1"
 
@@ -208,6 +214,7 @@ rule extract:
     output: f"{results}/figures/data/{{figure}}.{{kind}}.{{ending}}"
     log: f"{results}/logs/figures/{{figure}}.{{kind}}.{{ending}}.log"
     params: runs=flow.figure_folders, code=code_hash("evaluation.extracts")
+    group: "drawing"
     message: "extract what {wildcards.figure} is drawn from"
     shell: "diptych extract {wildcards.kind} {params.runs} --out {output} > {log} 2>&1"
 
@@ -217,6 +224,7 @@ rule figure:
     output: multiext(f"{results}/figures/{{figure}}", png=".png", pdf=".pdf", svg=".svg")
     log: f"{results}/logs/figures/{{figure}}.log"
     params: scale=flow.scale, words=flow.words, code=code_hash("reporting.figures")
+    group: "drawing"
     message: "draw {wildcards.figure}"
     shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"
 

@@ -2,6 +2,8 @@
 
 import csv
 import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,14 @@ from reporting.wording import plural
 
 WORTH_IT = 8
 """From so many jobs on it pays to import everything once."""
+JOB_NAMES = "diptych_"
+"""What the names of Slurm's jobs begin with, because `profiles/slurm` says so."""
 
 
-def introduce(workflow: Any) -> None:
-    """Show the workflow to whoever will make a page of its plan."""
+def introduce(workflow: Any, scale: str, results: str) -> None:
+    """Show the workflow to whoever will make a page of its plan; on a cluster's node, start a group's fork server."""
+    if "--local-groupid" in sys.argv and forkserver.ADDRESS not in os.environ:  # there, `onstart` is left out
+        forkserver.start(scale, Path(results) / "logs" / f"jobs-{os.uname().nodename}-{os.getpid()}.log")
     for handler in workflow.logger_manager.get_log_handlers():
         if isinstance(screen := getattr(handler, "screen", None), Plan):
             screen.workflow = workflow
@@ -31,8 +37,11 @@ def before(workflow: Any, scale: str, results: str) -> None:
     """Tell the terminal how long each job should take, and start the fork server if jobs run on this machine.
 
     Raises:
-        WorkflowError: images are missing that nobody but the user can get.
+        WorkflowError: images are missing that nobody but the user can get, or a cluster still has jobs of a Snakemake
+            that was killed.
     """
+    if workflow.executor_plugin.name == "slurm":
+        _refuse_twice(Path.cwd())
     jobs = list(workflow.dag.needrun_jobs())
     _refuse_missing([source_of(job.wildcards_dict) for job in jobs if job.rule.name == "source"])
     lanes = min(workflow.cores, os.cpu_count() or 1) if workflow.local_exec else workflow.nodes
@@ -74,6 +83,19 @@ def after(workflow: Any, results: str) -> None:
 def _rows(table: Path) -> list[dict[str, str]]:
     with open(table, newline="") as lines:
         return list(csv.DictReader(lines))
+
+
+def _refuse_twice(folder: Path) -> None:
+    """What a killed Snakemake has submitted goes on, and the next one does not know of it."""
+    asked = ["squeue", "--me", "--noheader", "--format=%i %j %Z"]
+    queued = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
+    left = [job for job, name, where in map(str.split, queued) if name.startswith(JOB_NAMES) and Path(where) == folder]
+    if left:
+        raise WorkflowError(
+            f"Slurm still has {plural(len(left), 'job')} of an earlier start in this folder, and would do the same "
+            f"twice. Wait until they have ended; or cancel them, then trainings go on from their checkpoints: "
+            f"scancel {' '.join(left)}"
+        )
 
 
 def _refuse_missing(sources: list[str]) -> None:

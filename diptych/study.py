@@ -254,8 +254,8 @@ class Study:
         method, _, variant = values["method"].partition(":")
         labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
         condition = "_".join(labels.values())
-        setting = values.get("setting", "").replace(";", ",")
-        name = ",".join(filter(None, (variant or setting, trial))) or "default"
+        setting = values.get("setting", "").replace(";", "+")  # a comma would be lost where jobs go to a cluster
+        name = "+".join(filter(None, (variant or setting, trial))) or "default"
         content = content | {
             "scale": self.name,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),

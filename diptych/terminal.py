@@ -156,7 +156,7 @@ class Works:
         self.running: dict[int, tuple[str, float]] = {}
         self.done = 0
         self.failed: dict[str, list[str]] = {}
-        self.done_seconds = 0.0
+        self.ended: set[int] = set()
         self.began = self.printed = time.monotonic()
         self.progress = Progress(
             SpinnerColumn(),
@@ -174,13 +174,16 @@ class Works:
             self._begin(said["expected"], said["lanes"])
         elif event == LogEvent.JOB_INFO:
             self.running[said["jobid"]] = said["rule_msg"] or said["rule_name"], time.monotonic()
+            self.ended.discard(said["jobid"])
         elif event == LogEvent.JOB_FINISHED:
-            self._end(said["job_id"])
+            self.failed.pop(self._end(said["job_id"]), None)  # a cluster may have tried it more than once
             self.done += 1
         elif event == LogEvent.JOB_ERROR:
-            what, _ = self._end(said["jobid"])
-            self.failed[what or said["rule_name"]] = said["log"]
-            self._failure(what or said["rule_name"], said["log"])
+            what = self._end(said["jobid"]) or said["rule_name"]
+            self.failed[what] = said["log"]
+            self._failure(what, said["rule_msg"], said["log"])
+        elif event == LogEvent.GROUP_ERROR:
+            self._failure(f"jobs that were submitted together ({said['groupid']})", None, said["aux_logs"])
         elif hasattr(record, "outcome"):
             self._conclude(said["outcome"])
         elif event in (None, LogEvent.ERROR) and of_interest(record):
@@ -198,9 +201,10 @@ class Works:
         if self.console.is_terminal:
             self.progress.start()
 
-    def _end(self, job: int) -> tuple[str, float]:
-        self.done_seconds += self.expected.get(job, 0.0)
-        return self.running.pop(job, ("", 0.0))
+    def _end(self, job: int) -> str:
+        self.ended.add(job)
+        what, _ = self.running.pop(job, ("", 0.0))
+        return what
 
     def _conclude(self, outcome: str) -> None:
         self.close()
@@ -211,8 +215,10 @@ class Works:
             self.console.print(Text(f"failed: {what}; see {', '.join(logs) or '.snakemake/log'}", style="red"))
         self.console.print(Text(outcome), soft_wrap=True)
 
-    def _failure(self, what: str, logs: list[str]) -> None:
+    def _failure(self, what: str, why: str | None, logs: list[str]) -> None:
         self.console.print(Text(f"failed: {what}", style="red"))
+        if why:
+            self.console.print(Text(f"    {why}"), soft_wrap=True)
         for log in logs:
             lines = Path(log).read_text(errors="replace").strip().splitlines() if Path(log).is_file() else []
             for line in lines[-3:]:
@@ -230,7 +236,7 @@ class Works:
         now, total = time.monotonic(), sum(self.expected.values())
         at_work = list(self.running.items())[: self.lanes]  # the others wait
         begun = (min(0.9 * self.expected.get(job, 0.0), now - since) for job, (_, since) in at_work)
-        done = self.done_seconds + sum(begun)
+        done = sum(self.expected.get(job, 0.0) for job in self.ended) + sum(begun)
         self.progress.update(self.task, completed=done)
         speed = (done + PRIOR * self.lanes) / (now - self.began + PRIOR)
         counts = f"{self.done} of {len(self.expected)} jobs" + (f", {len(self.failed)} failed" if self.failed else "")

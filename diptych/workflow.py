@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Collection
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from common.errors import InputError, choose, quoted
 from common.files import data_folder, data_root
 from common.spec import Spec
 from diptych.configuration import Paper
+from diptych.cost import of_training
 from diptych.study import Study, load_study
 
 SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
@@ -19,6 +21,8 @@ SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
 FIGURE_FORMATS = ("png", "pdf", "svg")
+SHORT = 300.0
+"""Seconds up to which a training is not worth a place of its own in a cluster's queue."""
 
 
 class Refused(SystemExit):
@@ -111,8 +115,24 @@ class Workflow:
 
         Wildcards do not say the method: runs of one variant start from the same run, whatever their method.
         """
-        starts = self._starts.get((wildcards.paper, wildcards.condition, wildcards.variant, wildcards.seed), {})
+        starts = self._starts.get(_whatever_method(wildcards), {})
         return self.sources(wildcards) + [f"{self.results}/runs/{run}/{RUN_FILES['provenance']}" for run in starts]
+
+    def group(self, wildcards: Any) -> str | None:
+        """The group of a training: short ones share a job on a cluster, which `profiles/slurm` says how many of.
+
+        Short is a run if all are that differ from it in the method alone, which wildcards do not say.
+        """
+        return "training" if self._longest[_whatever_method(wildcards)] < SHORT else None
+
+    @cached_property
+    def _longest(self) -> dict[tuple[str, ...], float]:
+        longest: dict[tuple[str, ...], float] = {}
+        for name, spec in self.specs.items():
+            paper, condition, _, variant, seed = name.split("/")
+            key = paper, condition, variant, seed
+            longest[key] = max(of_training(spec), longest.get(key, 0.0))
+        return longest
 
     # ---- judges
 
@@ -233,6 +253,11 @@ class Workflow:
     def _figure(self, name: str) -> Any:
         paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]
+
+
+def _whatever_method(wildcards: Any) -> tuple[str, ...]:
+    """What a run's wildcards say of it: all but its method."""
+    return wildcards.paper, wildcards.condition, wildcards.variant, wildcards.seed
 
 
 def _name(method: str) -> str:

@@ -5,6 +5,8 @@ import itertools
 import sys
 
 import pytest
+from snakemake.target_jobs import parse_target_jobs_cli_args
+from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 
 from common.algorithms import algorithm_modules
 from common.errors import InputError
@@ -208,6 +210,14 @@ def test_names_and_digests_belong_together(scale):
     assert all(len(digests) == 1 for digests in by_name.values())
     assert len({spec.digest for spec in study.specs.values()}) == len(study.specs), "no run is trained twice"
     assert {spec.scale for spec in study.specs.values()} == {scale}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_names_reach_a_clusters_node_as_they_are(scale):
+    """Snakemake on a node is told the wildcards of its jobs on the command line."""
+    keys = ("paper", "condition", "method", "variant", "seed")
+    jobs = [TargetSpec("train", dict(zip(keys, run.split("/"), strict=True))) for run in load_study(scale).trained]
+    assert parse_target_jobs_cli_args(encode_target_jobs_cli_args(jobs)) == jobs
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -2,6 +2,7 @@
 
 import io
 import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -115,14 +116,20 @@ def test_the_line_says_what_runs_how_much_is_done_and_how_long_the_rest_takes(co
     assert "1 min 40 s left" in last
 
 
+def _failed(job: int, log: Path) -> logging.LogRecord:
+    why = "SLURM-job '12' failed, SLURM status is: 'TIMEOUT'."
+    return _record(event=LogEvent.JOB_ERROR, jobid=job, rule_name="train_fedavg", rule_msg=why, log=[str(log)])
+
+
 def test_a_failure_is_shown_when_it_happens_and_again_at_the_end(console, tmp_path):
     log = tmp_path / "train.log"
     log.write_text("first\nsecond\nthird\ndiptych: data.styles: no such thing\n")
     works = Works(console)
     works.show(_record(expected={1: 1.0, 2: 1.0}, lanes=2))
     works.show(_job(1, "train_fedavg", "train one"))
-    works.show(_record(event=LogEvent.JOB_ERROR, jobid=1, rule_name="train_fedavg", log=[str(log)]))
+    works.show(_failed(1, log))
     assert "failed: train one" in _said(console)
+    assert "SLURM status is: 'TIMEOUT'" in _said(console)
     assert "diptych: data.styles: no such thing" in _said(console)
     assert "first" not in _said(console)
     works.show(_record(outcome="tables in results/tiny/tables: 3"))
@@ -130,6 +137,21 @@ def test_a_failure_is_shown_when_it_happens_and_again_at_the_end(console, tmp_pa
     tail = " ".join(_said(console).split()).partition("1 failed.")[2]
     assert f"failed: train one; see {log}" in tail
     assert "tables in results/tiny/tables: 3" in tail
+
+
+def test_what_a_cluster_did_at_the_second_try_has_not_failed(console, tmp_path):
+    works = Works(console)
+    works.show(_record(expected={1: 1.0, 2: 1.0}, lanes=2))
+    works.show(_job(1, "train_fedavg", "train one"))
+    works.show(_record(event=LogEvent.GROUP_ERROR, groupid="training", aux_logs=["slurm.log"]))
+    works.show(_failed(1, tmp_path / "train.log"))
+    assert "failed: jobs that were submitted together (training)\n    log: slurm.log" in _said(console)
+    works.show(_job(1, "train_fedavg", "train one"))
+    works.show(_record(event=LogEvent.JOB_FINISHED, job_id=1))
+    works.show(_record(outcome="done"))
+    works.close()
+    assert "1 jobs in" in _said(console).splitlines()[-2]
+    assert "failed" not in _said(console).splitlines()[-2]
 
 
 def test_an_error_of_the_users_is_one_sentence(console):

@@ -210,7 +210,8 @@ def test_every_source_is_documented():
 def test_the_slurm_profile_has_keys_that_snakemake_knows():
     profile = yaml.safe_load((ROOT / "profiles" / "slurm" / "config.yaml").read_text())
     known = subprocess.run(["snakemake", "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(f"--{key}" in known for key in profile)
+    plugin = importlib.util.find_spec("snakemake_executor_plugin_slurm")
+    assert all(f"--{key}" in known for key in profile if plugin or not key.startswith("slurm-"))
 
 
 def test_the_documented_yaml_is_a_scale(config):
