@@ -48,6 +48,7 @@ def test_the_bare_gan_takes_the_engines_steps(monkeypatch):
     monkeypatch.setattr(gan, "DISCRIMINATOR_STEPS", 1)
     ours, theirs = gan.engine(2, 32), gan.BareGAN(2, 32)
     start = {name: tensor.detach().clone() for name, tensor in ours.template.named_parameters()}
+    ours.keep_own()
     ours.run()
     theirs.run()
     for client, model in enumerate(theirs.models):
