@@ -55,7 +55,10 @@ class Preparing(Protocol):
     """Clients begin with something of their own each: the secrets that users of `PSFedGAN` share with the server."""
 
     def prepare(self, members: Sequence[Any], seed: int) -> None:
-        """Put it into the clients' models, in the order of the clients; `seed` is the run's."""
+        """Put it into the clients' models, in the order of the clients; `seed` is the run's.
+
+        It is what they have of their own: what is shared, they take from the server.
+        """
 
 
 # ---- what clients have beside their own

@@ -173,7 +173,7 @@ def test_threads_and_what_is_stored_change_nothing(name):
     one_by_one, lean = _trained(name), _lean(name)
     assert _alike(lean, one_by_one)
     assert lean.history == one_by_one.history
-    assert list(lean.channel.traffic.items()) == list(one_by_one.channel.traffic.items())
+    assert lean.channel.traffic == one_by_one.channel.traffic
     assert scores(trained(lean, _dealt(name))) == scores(trained(one_by_one, _dealt(name)))
 
 
