@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from benchmarks import gan, twins
+from benchmarks import footprint, gan, twins
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -37,6 +37,13 @@ def test_the_table_is_printed():
     command = [sys.executable, "-m", "benchmarks.engine", "--clients", "2", "--images", "128", "--repeats", "1"]
     said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert len(said.splitlines()) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ten_thousand_clients_of_whom_a_hundred_take_part_fit_into_1200_mebibytes(workers):
+    """A model for each would be 65 GiB."""
+    assert footprint.memory(footprint.round_of(10_000, workers)) < 1.2 * 1024
 
 
 def test_the_bare_gan_takes_the_engines_steps(monkeypatch):
