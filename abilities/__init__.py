@@ -9,8 +9,8 @@ distance's, and `diptych extract` makes the table of a figure.
 models and images.
 """
 
-from abilities.registry import ABILITIES, Ability, arrays
+from abilities.registry import ABILITIES, Ability, arrays, looks_at_own
 from abilities.scoring import COLUMNS, due, scores
 from abilities.trained import Arrays, Trained
 
-__all__ = ["ABILITIES", "COLUMNS", "Ability", "Arrays", "Trained", "arrays", "due", "scores"]
+__all__ = ["ABILITIES", "COLUMNS", "Ability", "Arrays", "Trained", "arrays", "due", "looks_at_own", "scores"]

@@ -67,6 +67,7 @@ class Ability:
         features, samples: the arrays that features.npz and samples.npz have of it, and after-<r>.npz both.
         at_the_end: the arrays that only samples.npz has.
         always: whether they are left even if the specification says `features: false`.
+        own: whether it looks at clients' models as their last local training left them.
     """
 
     of: Callable[[Trained], bool]
@@ -74,15 +75,16 @@ class Ability:
     samples: Extract | None = None
     at_the_end: Extract | None = None
     always: bool = False
+    own: bool = False
 
 
 ABILITIES = {
-    "features": Ability(_encodes, features=features),
-    "generation": Ability(_generates, discriminated, generated, always=True),
+    "features": Ability(_encodes, features=features, own=True),
+    "generation": Ability(_generates, discriminated, generated, always=True, own=True),
     "re-styling": Ability(_restyles, at_the_end=restyled, always=True),
-    "two codes": Ability(has_decoder, inferred, decoded),
+    "two codes": Ability(has_decoder, inferred, decoded, own=True),
     "translation": Ability(_translates, samples=translated, at_the_end=controls),
-    "followed": Ability(_is_followed, samples=followed, at_the_end=overheard),
+    "followed": Ability(_is_followed, samples=followed, at_the_end=overheard, own=True),
     "inverted": Ability(_is_inverted, at_the_end=inverted, always=True),
     "asked": Ability(_is_asked, at_the_end=membership, always=True),
 }
@@ -93,6 +95,13 @@ def able(trained: Trained) -> dict[str, Ability]:
     """The abilities of which something is left."""
     wanted = trained.spec.features
     return {name: ability for name, ability in ABILITIES.items() if (wanted or ability.always) and ability.of(trained)}
+
+
+def looks_at_own(trained: Trained) -> bool:
+    """Whether something of that is found in clients' models as their last local training left them."""
+    if trained.spec.abilities:
+        return trained.spec.features
+    return any(ability.own for ability in able(trained).values())
 
 
 def arrays(trained: Trained, *, at_the_end: bool) -> tuple[Arrays, Arrays]:

@@ -28,18 +28,20 @@ from objectives import Classification
 SEED = 1
 
 
-def settings(rounds: int = 1) -> TrainingSettings:
+def settings(rounds: int = 1, participation: float = 1.0) -> TrainingSettings:
     """Plain SGD on batches of 32."""
-    return TrainingSettings(rounds=rounds, local_epochs=1, batch_size=32, optimiser=OptimiserSettings(lr=0.05))
+    plain = OptimiserSettings(lr=0.05)
+    return TrainingSettings(rounds=rounds, local_epochs=1, batch_size=32, optimiser=plain, participation=participation)
 
 
-def engine(clients: int, images: int, workers: int = 1) -> Simulation:
-    """A simulation that is ready to run."""
+def engine(clients: int, images: int, workers: int = 1, *, sampled: int | None = None) -> Simulation:
+    """A simulation that is ready to run; `sampled` clients take part in a round, or all of them."""
     images_are = {"channels": 1, "image_size": 28}
     encoder = partial(McMahanCNN, **images_are)
     objective = checked(Classification, "objective", {}, encoder=encoder, classes=10, **images_are)
     algorithm = checked(FedAvg, "algorithm", {}, objective=objective)
-    return Simulation(algorithm, mnist_like(clients, images), settings(), SEED, workers=workers)
+    asked = settings(participation=(sampled or clients) / clients)
+    return Simulation(algorithm, mnist_like(clients, images), asked, SEED, workers=workers)
 
 
 def bare(clients: int, images: int) -> BareFedAvg:

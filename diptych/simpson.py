@@ -50,6 +50,7 @@ def federated(
     indices = tuple(torch.arange(k * n, (k + 1) * n) for k in range(clients))
     data = ClientData(everyone, torch.arange(clients).repeat_interleave(n), indices)
     simulation = engine(checked(algorithm_class(method), "algorithm", {}, objective=objective), data, settings, seed)
+    simulation.keep_own()
     simulation.run()
     return simulation
 

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from abilities import COLUMNS, Trained, arrays, due, scores
+from abilities import COLUMNS, Trained, arrays, due, looks_at_own, scores
 from attacks.listeners import listeners
 from common.algorithms import training_code
 from common.errors import InputError
@@ -52,6 +52,8 @@ def train(
         listeners=listeners(spec, algorithm),
         progress=progress,
     )
+    if looks_at_own(Trained(simulation, dealt, spec)):
+        simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")))
     checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code}"
     resumed = resume(checkpoint, simulation, key)
@@ -147,7 +149,7 @@ def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
 
 
 def _write_model(path: Path, simulation: Simulation) -> None:
-    """`shared/<name>` as on the server, `clients/<name>` with a leading client axis."""
+    """`shared/<name>` as on the server, `clients/<name>` with a leading client axis of what they have of their own."""
     tensors = {f"shared/{name}": tensor for name, tensor in simulation.server.tensors.items()}
     tensors |= {f"clients/{name}": tensor for name, tensor in simulation.population.storage.items()}
     with written(path) as part:

@@ -11,6 +11,7 @@ from abilities.translation import translate_of
 from common.errors import InputError, choose
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
+from federation.hooks import pooled
 from federation.population import Population
 
 
@@ -37,10 +38,11 @@ class Translation:
         except (OSError, SafetensorError) as error:
             raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
         stored = {key.removeprefix("clients/"): rows for key, rows in held.items() if key.startswith("clients/")}
-        population = Population(algorithm.model(), len(next(iter(stored.values()))))
+        clients = 1 if pooled(algorithm) else spec.data.clients
+        population = Population(algorithm.model(), clients, own=stored.keys())
         population.load(stored)
         shared = {key.removeprefix("shared/"): rows for key, rows in held.items() if key.startswith("shared/")}
-        population.install(list(range(len(population.members))), shared)
+        population.install(list(range(clients)), shared)
         found = translate_of(algorithm)
         if found is None:
             raise InputError(f"{run.path}: the algorithm '{spec.algorithm['name']}' does not translate images")

@@ -1,7 +1,7 @@
 """The channel: the only way anything passes between a client and the server."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -43,6 +43,23 @@ class Channel:
         """Each of `clients` sends its row of every tensor (len(clients), *shape)."""
         sizes = {name: tensor.nbytes // len(clients) for name, tensor in tensors.items()}
         return self._pass(Message(round, "up", tuple(clients), tensors), sizes)
+
+    def up_in_turn(
+        self, round: int, clients: list[int], uploads: Iterable[dict[str, Tensor]]
+    ) -> Iterator[dict[str, Tensor]]:
+        """Each of `clients` sends its tensors, one after the other; what arrives, as it comes.
+
+        Whoever listens hears all of it in one message, a row for each client, which is put together for nobody else.
+        """
+        rows: dict[str, Tensor] = {}
+        sizes: dict[str, int] = {}
+        for row, upload in enumerate(uploads):
+            sizes = {name: tensor.nbytes for name, tensor in upload.items()}
+            for name, tensor in upload.items() if self.listeners else ():
+                rows.setdefault(name, tensor.new_empty(len(clients), *tensor.shape))[row] = tensor
+            yield upload
+        if sizes:
+            self._pass(Message(round, "up", tuple(clients), rows), sizes)
 
     def _pass(self, message: Message, sizes: dict[str, int]) -> dict[str, Tensor]:
         for name, size in sizes.items():

@@ -5,7 +5,7 @@ The engine asks for each in one place, by `isinstance`. Whoever reads FedAvg or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -54,8 +54,11 @@ class Transfers(Protocol):
 class Preparing(Protocol):
     """Clients begin with something of their own each: the secrets that users of `PSFedGAN` share with the server."""
 
-    def prepare(self, members: list[Any], seed: int) -> None:
-        """Put it into the clients' models, in the order of the clients; `seed` is the run's."""
+    def prepare(self, members: Sequence[Any], seed: int) -> None:
+        """Put it into the clients' models, in the order of the clients; `seed` is the run's.
+
+        It is what they have of their own: what is shared, they take from the server.
+        """
 
 
 # ---- what clients have beside their own
@@ -178,7 +181,9 @@ class ServerWork(Protocol):
 class WorkingServer(Protocol):
     """The server does more than averaging: the classifier of `PSFedGAN`."""
 
-    def server_work(self, members: list[Any], images: Tensor, labels: Tensor, work: ServerWorkSettings) -> ServerWork:
+    def server_work(
+        self, members: Sequence[Any], images: Tensor, labels: Tensor, work: ServerWorkSettings
+    ) -> ServerWork:
         """The server's own work. Called once, before anything is trained.
 
         Args:
@@ -205,7 +210,7 @@ class Listener(Protocol):
 class Overheard(Protocol):
     """Somebody listens on the channel: the attackers of `PSFedGAN`."""
 
-    def eavesdroppers(self, members: list[Any], work: ServerWorkSettings) -> list[Listener]:
+    def eavesdroppers(self, members: Sequence[Any], work: ServerWorkSettings) -> list[Listener]:
         """Who does. `members` as at the start: what is known of them beforehand may be used."""
 
 

@@ -2,9 +2,9 @@
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,6 +22,8 @@ from federation.population import Population
 
 DRAWN_NUMBERS = 2**20
 """Batches are drawn together up to about this many pixel values, which still fit a cache."""
+COPIES_OF_A_WORKER = 2
+"""Working copies: on one it trains, the other may have to wait until those before its client are done."""
 Row = dict[str, Any]
 """Of history.csv: how many steps an update of a phase has taken at a client in a round, and their mean loss."""
 
@@ -85,6 +87,7 @@ class LocalWork:
         schedule: the clients of each round.
         publish: takes what a client sends in the middle of it.
         tick: called after each step of a client.
+        copies: the models on which they work in turn.
         constants: of each client, per-sample tensors in the order of its images, which its batches have, too.
         optimiser_states: by place: client, phase and update.
         batches: how many each place has had, for updates that are not taken on each.
@@ -101,40 +104,64 @@ class LocalWork:
     schedule: list[list[int]]
     publish: Publish
     tick: Callable[[int], None]
+    copies: list[nn.Module] = field(init=False)
     constants: list[dict[str, Tensor]] = field(init=False)
     optimiser_states: dict[str, State] = field(default_factory=dict)
     batches: Counter[str] = field(default_factory=Counter)
     history: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.constants = [{} for _ in self.population.members]
+        copies = min(COPIES_OF_A_WORKER * self.workers, self.population.clients) if self.workers > 1 else 1
+        self.copies = [self.population.working_copy() for _ in range(copies)]
+        self.constants = [{} for _ in range(self.population.clients)]
 
     def train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
-        """Each client works through the phases; the order of clients does not matter.
+        """Each client works through the phases, and nobody hears of it; see `trained`."""
+        for _ in self.trained(round, clients, phases, stage) if phases else ():
+            pass
+
+    def trained(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> Iterator[nn.Module]:
+        """Each client works through the phases, `workers` of them at a time.
+
+        Yields:
+            Their models, in the order of `clients`; the next one may be on the same working copy.
 
         Raises:
             Diverged: a client's loss is not finite.
         """
 
-        def work(client: int) -> list[Row]:
+        def work(client: int, model: nn.Module) -> list[Row]:
             try:
+                self.population.lend(model, client)
                 numbered = enumerate(phases)
-                return [row for number, phase in numbered for row in self._phase(round, client, number, phase, stage)]
+                return [r for n, phase in numbered for r in self._phase(round, client, model, n, phase, stage)]
             except Exception as error:
                 error.add_note(f"while training client {client} in round {round}")
                 raise
 
-        if not phases:
-            return
-        if self.workers > 1 and len(clients) > 1:
-            with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                rows = list(pool.map(work, clients))
-        else:
-            rows = [work(client) for client in clients]
-        self.history += [row for client_rows in rows for row in client_rows]
+        rows: list[Row] = []
+        for model, of_client in self._in_turn(work, clients):
+            rows += of_client
+            yield model
+        self.history += rows
 
-    def _phase(self, round: int, client: int, number: int, phase: Phase, stage: str) -> list[Row]:
-        model, place = self.population.members[client], f"{stage}/{client}/{number}"
+    def _in_turn(
+        self, work: Callable[[int, nn.Module], list[Row]], clients: list[int]
+    ) -> Iterator[tuple[nn.Module, list[Row]]]:
+        """What comes of the clients' work, in their order, which is the same for any number of workers."""
+        if len(self.copies) == 1 or len(clients) == 1:
+            yield from ((self.copies[0], work(client, self.copies[0])) for client in clients)
+            return
+        with ThreadPoolExecutor(self.workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            under_way: deque[tuple[nn.Module, Future[list[Row]]]] = deque()
+            for client, model in zip(clients, itertools.cycle(self.copies), strict=False):
+                if len(under_way) == len(self.copies):  # the first of them is the one that has this copy
+                    yield _result(*under_way.popleft())
+                under_way.append((model, pool.submit(work, client, model)))
+            yield from itertools.starmap(_result, under_way)
+
+    def _phase(self, round: int, client: int, model: nn.Module, number: int, phase: Phase, stage: str) -> list[Row]:
+        place = f"{stage}/{client}/{number}"
         updates = updates_of(phase, self.template)
         leaves = [moving(model, update, phase) for update in updates]
         states = [self._optimiser_state(f"{place}/{u}") for u in range(len(updates))]
@@ -225,6 +252,10 @@ class LocalWork:
 
     def _optimiser_state(self, place: str) -> State:
         return {} if self.settings.optimiser_state == "round" else self.optimiser_states.setdefault(place, {})
+
+
+def _result(model: nn.Module, work: Future[list[Row]]) -> tuple[nn.Module, list[Row]]:
+    return model, work.result()
 
 
 def _rows_of(losses: list[list[Tensor]], round: int, client: int) -> list[Row]:

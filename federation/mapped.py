@@ -1,9 +1,9 @@
 """All clients' steps at once, for models so small that calling operators, and not computing, is what a step costs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
 from common.optimisers import State, step
@@ -15,10 +15,15 @@ from federation.simulation import Simulation
 
 
 class MappedWork(LocalWork):
-    """The local work of clients that take each step together."""
+    """The local work of clients that take each step together, on a storage that has all of their models."""
 
-    def train(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.population.keep(set(self.population.common))
+
+    def trained(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> Iterator[nn.Module]:
         """All of the clients, for they are steps on the storage."""
+        member = self.population.lend(self.copies[0], clients[0])  # for its structure: it is given all their tensors
         for number, phase in enumerate(phases):
             states = [State() for _ in phase.updates]
             places = [f"{stage}/{client}/{number}" for client in clients]
@@ -28,11 +33,14 @@ class MappedWork(LocalWork):
                 self.batches.update(places)
                 for update, state in zip(phase.updates, states, strict=True):
                     if self.batches[places[0]] % update.every == 0:
-                        self._mapped_step(round, update, phase, batch, state)
+                        self._mapped_step(round, update, phase, member, batch, state)
+        yield from (self.population.members[client] for client in clients)
 
-    def _mapped_step(self, round: int, update: Update, phase: Phase, batch: Batch, state: State) -> None:
+    def _mapped_step(
+        self, round: int, update: Update, phase: Phase, member: nn.Module, batch: Batch, state: State
+    ) -> None:
         """A step of every client, which is a step on the storage."""
-        member, storage = self.population.members[0], self.population.storage
+        storage = self.population.storage
         moving = {e.name for e in selected(member, update.which & phase.only) if e.is_parameter}
         moved = {name: rows for name, rows in storage.items() if name in moving}
         still = {name: rows for name, rows in storage.items() if name not in moving}

@@ -15,8 +15,8 @@ def announce(algorithm: Announcing, local: LocalWork, channel: Channel) -> None:
     told = {f"announced.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
     if told and (0, 0, "up", next(iter(told))) not in channel.traffic:  # a run that goes on has heard it
         channel.down(0, clients, channel.up(0, clients, told))
-    for member in local.population.members if told else ():
-        member.__dict__["announced"] = {name.removeprefix("announced."): rows for name, rows in told.items()}
+    if told:
+        local.population.beside["announced"] = {name.removeprefix("announced."): rows for name, rows in told.items()}
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """The server: the shared tensors, and how what came back from the clients changes them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -28,15 +29,17 @@ class Server:
         shares = torch.tensor(sizes if self.settings.weighting == "size" else [1] * len(sizes), dtype=torch.float64)
         return shares / shares.sum()
 
-    @torch.no_grad()
-    def aggregate(self, uploads: dict[str, Tensor], sizes: list[int], lr_factor: float = 1.0) -> None:
-        """Replace the shared tensors; `uploads[name]` is (participants, *shape) in the order of `sizes`.
+    def aggregate(self, uploads: Iterable[dict[str, Tensor]], sizes: list[int], lr_factor: float = 1.0) -> None:
+        """Replace the shared tensors by the weighted mean of what each participant sends, summed as it comes.
 
         Args:
+            uploads: of each participant, in the order of `sizes`.
             lr_factor: multiplies an optimiser's learning rate.
         """
-        weights = self.weights(sizes)
-        means = {name: torch.tensordot(weights.to(rows), rows, dims=1) for name, rows in uploads.items()}
+        means = {name: torch.zeros_like(tensor) for name, tensor in self.tensors.items()}
+        for weight, upload in zip(self.weights(sizes).tolist(), uploads, strict=True):
+            for name, tensor in upload.items():
+                means[name].add_(tensor, alpha=weight)
         old, self.tensors = self.tensors, means
         if self.stepped:
             parameters = [old[name].clone() for name in self.stepped]

@@ -103,16 +103,17 @@ class Simulation:
     def _make_clients(self, start: Start, workers: int) -> None:
         begun = copied(self.template)
         begin(self.algorithm, begun, start)
-        self.population = Population(begun, len(self.data.clients), channels_last=self.settings.channels_last)
         self.shared = self._travelling(begun)
+        which = self.algorithm.installed if isinstance(self.algorithm, Referring) else everything
+        self.installed = {entry.name for entry in selected(self.template, which)}
+        clients, channels_last = len(self.data.clients), self.settings.channels_last
+        self.population = Population(begun, clients, self._own(), channels_last=channels_last)
         begin_each(self.algorithm, self.population, self.shared, start)
         self.received = self._empty_reference()
         self.received_entries = {entry.name: entry for entry in selected(self.received, self.algorithm.shared)}
-        which = self.algorithm.installed if isinstance(self.algorithm, Referring) else everything
-        self.installed = {entry.name for entry in selected(self.template, which)}
-        members = self.population.members
+        self.population.beside["received"] = self.received
         if isinstance(self.algorithm, Preparing):
-            self.algorithm.prepare(members, self.seed)
+            self.algorithm.prepare(self.population.members, self.seed)
         self.local = self.local_work(
             self.algorithm,
             self.data,
@@ -171,21 +172,19 @@ class Simulation:
             self.local.train(self.settings.rounds + 1, everyone, self.algorithm.epilogue(), "epilogue")
 
     def _communication_round(self, round: int, chosen: list[int]) -> None:
-        names = [entry.name for entry in self.shared]
-        if names:
-            self._broadcast(round, chosen)
-        self.local.train(round, chosen, self.algorithm.phases(), "round")
+        self._broadcast(round, chosen)
         if isinstance(self.algorithm, Exchanging):
             self._exchange(self.algorithm, round, chosen)
-        if names:
-            uploads = self.channel.up(round, chosen, self.population.rows(chosen, names))
+        else:
+            trained = self.local.trained(round, chosen, self.algorithm.phases(), "round")
+            uploads = self.channel.up_in_turn(round, chosen, map(self._shared_of, trained))
             sizes = [len(self.data.share(client, round)) for client in chosen]
             self.server.aggregate(uploads, sizes, decay(self.settings, round))
         if self.server_work is not None:
             self.server_work.finish(round, self.server.tensors)
 
     def _broadcast(self, round: int, clients: list[int]) -> None:
-        payload = self.channel.down(round, clients, self.server.tensors)
+        payload = self.channel.down(round, clients, self.server.tensors) if self.shared else {}
         self.population.install(clients, {name: t for name, t in payload.items() if name in self.installed})
         for name, tensor in payload.items():
             entry = self.received_entries[name]
@@ -231,6 +230,24 @@ class Simulation:
             if entry.tensor.is_floating_point() and (entry.is_parameter or self.settings.buffers == "shared")
         ]
 
+    def _shared_of(self, model: nn.Module) -> dict[str, Tensor]:
+        """What a client sends of its model."""
+        names = self.server.tensors
+        return {entry.name: entry.tensor.detach() for entry in entries(model) if entry.name in names}
+
+    def _own(self) -> set[str]:
+        """What a client has for itself: all but what it takes from the server in each round and hands back.
+
+        Of that, what a prologue trains, since the first round may be far; and everything if there is an epilogue, for
+        what comes of that is handed to nobody.
+        """
+        names = {entry.name for entry in entries(self.template)}
+        if isinstance(self.algorithm, FineTuning):
+            return names
+        begun = [update.which & phase.only for phase in self.algorithm.prologue() for update in phase.updates]
+        kept = {e.name for e in self.shared if any(which.contains(e.name, e.owner) for which in begun)}
+        return names - ({entry.name for entry in self.shared} & self.installed - kept)
+
     def _empty_reference(self) -> nn.Module:
         """A model whose tensors are only what the server sends; what never travels is not there to be referred to."""
         reference = copied(self.template)
@@ -240,8 +257,6 @@ class Simulation:
                 entry.owner.register_parameter(entry.leaf, None)
             elif entry.name not in travelling:
                 entry.owner.register_buffer(entry.leaf, None)
-        for member in self.population.members:
-            member.__dict__["received"] = reference  # past nn.Module's registry: it is no part of the client's model
         return reference
 
     # ---- what has come of it
@@ -251,8 +266,21 @@ class Simulation:
         """One row per round, client, phase and update that took a step."""
         return self.local.history
 
+    def keep_own(self) -> None:
+        """Store every client's whole model as its local training leaves it: for whoever will ask for `own`."""
+        self.population.keep(set(self.population.common))
+
     def own(self, client: int) -> nn.Module:
-        """A copy of a client's model as its last local training left it."""
+        """A copy of a client's model as its last local training left it.
+
+        Raises:
+            RuntimeError: it was not kept.
+        """
+        if self.population.common:
+            raise RuntimeError("clients' models are not kept as their training leaves them, unless `keep_own` says so")
+        return self._copy(client)
+
+    def _copy(self, client: int) -> nn.Module:
         return copied(self.population.members[client], {id(self.received): self.received})
 
     def shared_model(self) -> nn.Module:
@@ -261,7 +289,7 @@ class Simulation:
 
     def synchronised(self, client: int) -> nn.Module:
         """A copy of a client's model as it would be at the start of the next round."""
-        return self._with_shared(self.own(client))
+        return self._with_shared(self._copy(client))
 
     def _with_shared(self, model: nn.Module) -> nn.Module:
         with torch.no_grad():

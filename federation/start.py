@@ -30,17 +30,18 @@ def begin_each(algorithm: Algorithm, population: Population, shared: list[Entry]
     Raises:
         InputError: it had another number of clients, or what they had each for themselves is shared here.
     """
-    members = population.members
     for rows in start.values():
-        if len(rows) not in (1, len(members)):
-            raise InputError(f"start: that run has left the models of {len(rows)} clients, here are {len(members)}")
+        if len(rows) not in (1, population.clients):
+            raise InputError(
+                f"start: that run has left the models of {len(rows)} clients, here are {population.clients}"
+            )
     own = {name: rows for name, rows in start.items() if len(rows) > 1}
-    for client, member in enumerate(members):
+    for client, member in enumerate(population.members if own else ()):
         _put(algorithm, member, {name: rows[client] for name, rows in own.items()})
-    for entry in shared if own else []:
-        rows = population.storage[entry.name]
-        if (rows != rows[:1]).any():
-            raise InputError(f"start: '{entry.name}' is shared here, but in that run every client had its own")
+        begun = _tensors(member)
+        for entry in shared:
+            if not torch.equal(begun[entry.name], entry.tensor):
+                raise InputError(f"start: '{entry.name}' is shared here, but in that run every client had its own")
 
 
 def _put(algorithm: Algorithm, model: nn.Module, tensors: dict[str, Tensor]) -> None:

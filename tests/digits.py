@@ -78,9 +78,14 @@ def training(**settings: Any) -> TrainingSettings:
 
 
 def prepared(algorithm: Algorithm, dealt: ClientData | None = None, seed: int = 7, **settings: Any) -> Simulation:
-    """A simulation before its first round; `settings` are its training's, beside what the engine itself is told."""
+    """A simulation before its first round, in which everything is stored for each client.
+
+    `settings` are its training's, beside what the engine itself is told.
+    """
     told = {key: settings.pop(key) for key in ("workers", "listeners", "start") if key in settings}
-    return Simulation(algorithm, dealt or data(), training(**settings), seed, **told)
+    simulation = Simulation(algorithm, dealt or data(), training(**settings), seed, **told)
+    simulation.keep_own()
+    return simulation
 
 
 def simulate(algorithm: Algorithm, dealt: ClientData | None = None, seed: int = 7, **settings: Any) -> Simulation:

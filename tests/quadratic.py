@@ -116,6 +116,7 @@ def simulate(
         **settings,
     )
     simulation = Simulation(algorithm, dealt or data(), training, seed=0)
+    simulation.keep_own()
     simulation.run()
     return simulation
 

@@ -45,6 +45,7 @@ def trained():
     dealt = partition(spec.data, "", spec.seed)
     data = ClientData(dealt.images, dealt.labels, dealt.clients, dealt.views)
     simulation = Simulation(build_algorithm(spec, 10), data, spec.training, spec.seed)
+    simulation.keep_own()
     simulation.run()
     return lambda: Trained(simulation, dealt, spec)
 

@@ -84,7 +84,9 @@ def test_what_was_heard_outlives_a_stop(tmp_path):
 
     def simulation() -> Simulation:
         data, heard = client_data(dealt, ""), listeners(asked, algorithm)
-        return Simulation(algorithm, data, asked.training, asked.seed, listeners=heard)
+        made = Simulation(algorithm, data, asked.training, asked.seed, listeners=heard)
+        made.keep_own()
+        return made
 
     whole, resumed = simulation(), simulation()
     whole.run()

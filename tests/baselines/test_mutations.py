@@ -94,7 +94,7 @@ ENGINE_BUGS = {
         SIMULATION, "Simulation", 'self.settings.buffers == "shared"', "True",
         "tests.federation.test_batch_norm", batch_norm.check_local_statistics),
     "clients left in evaluation mode": (
-        "federation.population", "Population", "return member.train()", "return member.eval()",
+        "federation.population", "Population", "return model.train()", "return model.eval()",
         SIMULATION, batch_norm.check_shared_statistics),
 }  # fmt: skip
 

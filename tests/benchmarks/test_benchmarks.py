@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from benchmarks import gan, twins
+from benchmarks import footprint, gan, twins
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -39,6 +39,13 @@ def test_the_table_is_printed():
     assert len(said.splitlines()) == 4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ten_thousand_clients_of_whom_a_hundred_take_part_fit_into_1200_mebibytes(workers):
+    """A model for each would be 65 GiB."""
+    assert footprint.memory(footprint.round_of(10_000, workers)) < 1.2 * 1024
+
+
 def test_the_bare_gan_takes_the_engines_steps(monkeypatch):
     """One batch, after which both sides step: the engine draws several at once, and only the first is drawn alike.
 
@@ -48,6 +55,7 @@ def test_the_bare_gan_takes_the_engines_steps(monkeypatch):
     monkeypatch.setattr(gan, "DISCRIMINATOR_STEPS", 1)
     ours, theirs = gan.engine(2, 32), gan.BareGAN(2, 32)
     start = {name: tensor.detach().clone() for name, tensor in ours.template.named_parameters()}
+    ours.keep_own()
     ours.run()
     theirs.run()
     for client, model in enumerate(theirs.models):

@@ -2,7 +2,7 @@
 
 import ast
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from abilities import Trained, arrays
+from abilities import ABILITIES, Trained, arrays, scores
 from abilities.features import features
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
@@ -113,12 +113,17 @@ def _fitting(name: str) -> str:
     raise AssertionError(f"{name} works with no objective")
 
 
-def _simulation(name: str, objective: str = "", workers: int = 1, listeners=(), **training) -> Simulation:
+def _simulation(
+    name: str, objective: str = "", workers: int = 1, listeners=(), keep_own: bool = True, **training
+) -> Simulation:
     objective = objective or _fitting(name)
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
     options = {"workers": workers, "listeners": listeners, "start": STARTS.get(name)}
-    return Simulation(algorithm, client_data(_dealt(name), pooled(algorithm)), settings, 5, **options)
+    simulation = Simulation(algorithm, client_data(_dealt(name), pooled(algorithm)), settings, 5, **options)
+    if keep_own:
+        simulation.keep_own()
+    return simulation
 
 
 @cache
@@ -149,17 +154,48 @@ def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
     check_draws(_built(name, _fitting(name)))
 
 
+@cache
+def _lean(name: str) -> Simulation:
+    """Trained side by side, with nothing stored for each client but what is its own."""
+    simulation = _simulation(name, workers=3, keep_own=False)
+    simulation.run()
+    return simulation
+
+
+def _alike(a: Simulation, b: Simulation) -> bool:
+    """Whether every client would go on from the same."""
+    clients = range(len(a.population.members))
+    return all(same(a.synchronised(k).state_dict(), b.synchronised(k).state_dict()) for k in clients)
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_threads_give_the_weights_of_the_loop(name):
-    threaded = _simulation(name, workers=3)
-    threaded.run()
-    assert same(_trained(name).population.storage, threaded.population.storage)
+def test_threads_and_what_is_stored_change_nothing(name):
+    one_by_one, lean = _trained(name), _lean(name)
+    assert _alike(lean, one_by_one)
+    assert lean.history == one_by_one.history
+    assert lean.channel.traffic == one_by_one.channel.traffic
+    assert scores(trained(lean, _dealt(name))) == scores(trained(one_by_one, _dealt(name)))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_abilities_say_whether_they_look_at_what_clients_have_made_of_what_is_shared(name):
+    """None finds what was not kept, and no other misses it."""
+    lean = _lean(name)
+    asked = trained(lean, _dealt(name), samples=_spec(name).samples.model_dump())
+    for ability in ABILITIES.values():
+        for found in (ability.features, ability.samples, ability.at_the_end) if ability.of(asked) else ():
+            if found is not None and ability.own and lean.population.common:
+                with pytest.raises(RuntimeError, match="keep_own"):
+                    found(asked)
+            elif found is not None:
+                found(asked)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_stopping_and_going_on_changes_nothing(name, tmp_path):
-    whole, resumed = with_a_stop(lambda: _simulation(name, optimiser_state="persistent"), tmp_path)
-    assert same(resumed.population.storage, whole.population.storage)
+    made = partial(_simulation, name, keep_own=False, optimiser_state="persistent")
+    whole, resumed = with_a_stop(made, tmp_path)
+    assert _alike(resumed, whole)
     assert resumed.history == whole.history
     assert resumed.notes == whole.notes
     assert resumed.channel.traffic == whole.channel.traffic

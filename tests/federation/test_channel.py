@@ -25,3 +25,34 @@ def test_every_listener_gets_a_copy_and_the_receiver_what_was_sent():
     for (message,) in heard:
         assert (message.round, message.direction, message.clients) == (4, "up", (1, 3))
         assert message.tensors["w"].all()
+
+
+def test_what_is_sent_in_turn_is_booked_and_heard_as_what_is_sent_at_once():
+    """Also if a sender's tensors are another's when it is that one's turn."""
+    rows = {"w": torch.arange(6.0).view(2, 3), "b": torch.arange(2.0)}
+    heard: list[Message] = []
+    at_once, in_turn = Channel([heard.append]), Channel([heard.append])
+    at_once.up(4, [1, 3], rows)
+    one = {name: tensor[0].clone() for name, tensor in rows.items()}
+
+    def turns():
+        for row in range(2):
+            for name, tensor in rows.items():
+                one[name].copy_(tensor[row])
+            yield one
+
+    for row, arrived in enumerate(in_turn.up_in_turn(4, [1, 3], turns())):
+        assert all(torch.equal(arrived[name], tensor[row]) for name, tensor in rows.items())
+    assert list(in_turn.traffic.items()) == list(at_once.traffic.items())
+    expected, message = heard
+    assert (message.round, message.direction, message.clients) == (4, "up", (1, 3))
+    assert list(message.tensors) == list(expected.tensors)
+    assert all(torch.equal(message.tensors[name], tensor) for name, tensor in expected.tensors.items())
+
+
+def test_nobody_hears_of_nothing():
+    heard: list[Message] = []
+    channel = Channel([heard.append])
+    assert list(channel.up_in_turn(1, [0, 1], [{}, {}])) == [{}, {}]
+    assert not heard
+    assert not channel.traffic

@@ -90,6 +90,8 @@ def test_the_loss_can_be_mapped_over_clients(algorithm, name, doubles):
     looped, batches_of_clients = Simulation(made, doubles, settings, 7), [[] for _ in doubles.clients]
     watch_batches(looped, lambda client, batch: batches_of_clients[client].append(batch))
     start = Simulation(made, doubles, settings, 7)
+    for simulation in (looped, start):
+        simulation.keep_own()
     start._broadcast(1, [0, 1, 2])
     looped.run()
     kinds = (start.template.named_parameters, start.template.named_buffers)
@@ -522,6 +524,11 @@ def test_optimisers_are_torchs(settings, theirs):
         torch.testing.assert_close(a, b.detach())
 
 
+def in_turn(rows: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+    """What each client sends, of tensors with a leading client axis."""
+    return [dict(zip(rows, one, strict=True)) for one in zip(*rows.values(), strict=True)]
+
+
 def test_adam_on_the_server_follows_the_pseudo_gradient_and_buffers_take_the_mean():
     start = {"w": torch.tensor([1.0, -2.0]), "mean": torch.tensor([0.5])}
     server = Server(dict(start), {"w"}, ServerSettings(optimiser="adam", lr=0.1, betas=(0.9, 0.99)))
@@ -532,7 +539,7 @@ def test_adam_on_the_server_follows_the_pseudo_gradient_and_buffers_take_the_mea
         uploads = {"w": torch.stack([w + shift, w - 2 * shift]), "mean": torch.tensor([[1.0], [4.0]])}
         reference.grad = reference.detach() - (0.25 * uploads["w"][0] + 0.75 * uploads["w"][1])
         adam.step()
-        server.aggregate(uploads, [1, 3])
+        server.aggregate(in_turn(uploads), [1, 3])
         torch.testing.assert_close(server.tensors["w"], reference.detach())
         assert server.tensors["mean"].item() == pytest.approx(3.25)
 
@@ -557,7 +564,7 @@ def test_the_servers_rate_decays_by_round_and_sizes_are_those_of_who_was_sampled
     for message in heard:
         if message.direction == "up":
             sizes = [40 + 30 * k for k in message.clients]
-            server.aggregate(message.tensors, sizes, 0.5 ** (message.round - 1))
+            server.aggregate(in_turn(message.tensors), sizes, 0.5 ** (message.round - 1))
     assert same(simulation.server.tensors, server.tensors)
 
 

@@ -50,5 +50,5 @@ def test_a_copy_shares_nothing_with_its_model_but_all_that_the_model_shares_with
 
 
 def test_a_copy_of_a_member_does_not_take_the_others_along():
-    members = Population(_model(), 100).members
+    members = Population(_model(), 100, _model().state_dict()).members
     assert copied(members[0])[3].weight.untyped_storage().nbytes() == 4 * 4 * 4

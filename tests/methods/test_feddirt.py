@@ -177,7 +177,13 @@ def test_a_wrong_loss_is_caught(right, wrong):
 
 def check_no_gradient_reaches_what_was_translated(**settings) -> None:
     simulation = _simulation(**settings)
-    simulation.population.members[0].translator.theta.requires_grad_()  # as if it were trained
+    lend = simulation.population.lend
+
+    def with_trained_directions(model, client):
+        lend(model, client).translator.theta.requires_grad_()
+        return model
+
+    simulation.population.lend = with_trained_directions
     announce(simulation.algorithm, simulation.local, simulation.channel)
     assert not constants(simulation.algorithm, simulation.local, 0)["translated"].requires_grad
 
