@@ -11,6 +11,7 @@ import csv
 import math
 import statistics
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,15 +21,18 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from benchmarks.counting import counted
+from benchmarks.counting import CLIENTS, counted, simulation
 from common.errors import InputError
 from common.files import written
 from common.spec import Spec
 from diptych.cost import HERE, Machine, machine, memory_of, of_training
 from diptych.process import use_threads
 from diptych.study import load_study
-from diptych.work import FOLDER, Kind, kinds, read, row_of, work_of
+from diptych.work import FOLDER, Kind, read, row_of, work_of, work_of_a_step
 
+TIMED = "fitted to steps.csv"
+BATCH = 16
+"""Images of a step that is timed, so that one of the largest network takes seconds."""
 BEGIN = np.log([1e-5, 3e-11, 1.0])
 """Where the fit begins: seconds for a call, for an operation, and for a training."""
 
@@ -78,33 +82,67 @@ def _runs(job: str, arguments: list[str]) -> int:
     return next(n for n, argument in enumerate(arguments) if argument.startswith("--")) if job == "evaluate" else 1
 
 
+def steps(scale: str, network: str) -> None:
+    """Time a step of each kind that has this network, which a scale of small networks says nothing of."""
+    rows = {(row["scale"], row["run"]): row for row in read("steps")}
+    asked = {Kind.of(spec): spec for spec in load_study(scale).specs.values() if spec.network["name"] == network}
+    for spec in asked.values():
+        rows[scale, spec.run] = {"scale": scale, "run": spec.run, "seconds": f"{_of_a_step(spec):.3g}"}
+    _write("steps", [rows[key] for key in sorted(rows)])
+
+
+def _of_a_step(spec: Spec) -> float:
+    """Processor seconds of a round in which each client takes one batch, for a client; after another for warming up."""
+    ends: list[float] = []
+    simulation(spec, 1, BATCH, rounds=2).run(lambda _: ends.append(time.process_time()))
+    return (ends[-1] - ends[-2]) / CLIENTS
+
+
 def _taken() -> Iterable[tuple[Spec, float, float]]:
-    """Specification, seconds and MiB of the trainings in took.csv."""
+    """Specification, seconds and MiB of the trainings in took.csv that are still asked for."""
     for row in read("took"):
-        yield load_study(row["scale"]).trained[row["run"]], float(row["seconds"]), float(row["memory_mb"])
+        if spec := load_study(row["scale"]).trained.get(row["run"]):
+            yield spec, float(row["seconds"]), float(row["memory_mb"])
 
 
-def fitted(taken: list[tuple[Spec, float, float]]) -> Machine:
-    """The machine on which these were measured: least squares of the logarithm of the ratio, each kind of algorithm and
-    objective with the same weight, large deviations with less."""
-    works = [work_of(spec) for spec, _, _ in taken]
+def fitted(trainings: list[tuple[Spec, float]], steps: list[tuple[Spec, float]]) -> Machine:
+    """The machine on which trainings, and clients' steps, took so many seconds.
+
+    Of trainings, least squares of the logarithm of the ratio, large deviations with less weight, and each pair of
+    algorithm and objective with the same, however many runs it has; an inversion is in no count. Then the median of the
+    operations a second in steps of each network.
+    """
+    trainings = [(spec, seconds) for spec, seconds in trainings if not spec.inversion]
+    families = Counter(_family(spec) for spec, _ in trainings)
+    weights = [families[_family(spec)] ** -0.5 for spec, _ in trainings]
+    works = [work_of(spec) for spec, _ in trainings]
     called = np.array([[work.calls, work.flops, 1.0] for work in works])
-    seconds = np.log([seconds for _, seconds, _ in taken])
-    families = [(spec.algorithm["name"], spec.objective["name"]) for spec, _, _ in taken]
-    weights = np.array([Counter(families)[family] ** -0.5 for family in families])
+    seconds = np.log([seconds for _, seconds in trainings])
     fit = least_squares(lambda x: weights * (np.log(called @ np.exp(x)) - seconds), BEGIN, loss="soft_l1")
     call, operation, start = np.exp(fit.x)
-    return replace(machine(HERE), call_us=1e6 * call, gflops=1e-9 / operation, start_s=start)
+    of_networks = defaultdict[str, list[float]](list)
+    for spec, taken in steps:
+        work = work_of_a_step(spec, BATCH)
+        of_networks[spec.network["name"]].append(1e-9 * work.flops / (taken - call * work.calls))
+    networks = {network: statistics.median(found) for network, found in of_networks.items()}
+    return replace(machine(HERE), call_us=1e6 * call, gflops=1e-9 / operation, start_s=start, networks=networks)
+
+
+def _family(spec: Spec) -> tuple[str, str]:
+    return spec.algorithm["name"], spec.objective["name"]
 
 
 def fit() -> None:
     """Put what was fitted into machines.csv."""
-    found = fitted(list(_taken()))
-    rows = read("machines")
-    for row in rows:
-        if row["machine"] == HERE:
-            row |= {key: f"{getattr(found, key):.3g}" for key in ("call_us", "gflops", "start_s")}
-    _write("machines", rows)
+    timed = [(load_study(row["scale"]).trained[row["run"]], float(row["seconds"])) for row in read("steps")]
+    found = fitted([(spec, seconds) for spec, seconds, _ in _taken()], timed)
+    own, *others = (row for row in read("machines") if row["machine"] != HERE or not row["network"])
+    own |= {key: f"{getattr(found, key):.3g}" for key in ("call_us", "gflops", "start_s")}
+    networks = [
+        {"machine": HERE, "network": network, "call_us": "", "gflops": f"{gflops:.3g}", "start_s": "", "how": TIMED}
+        for network, gflops in sorted(found.networks.items())
+    ]
+    _write("machines", [own, *networks, *others])
 
 
 # ---- how good it is
@@ -138,8 +176,7 @@ def _recorded(folder: Path) -> Iterable[tuple[Spec, float, float]]:
         columns = ["scale", "run", "spec", "wall_s", "peak_memory_mb"]
         for row in pd.read_csv(file, usecols=columns).drop_duplicates("run").to_dict("records"):
             spec = load_study(str(row["scale"])).trained.get(str(row["run"]))
-            known = spec is not None and spec.digest == row["spec"] and Kind.of(spec) in kinds()
-            if spec and known and not math.isnan(float(row["wall_s"])):
+            if spec and spec.digest == row["spec"] and not math.isnan(float(row["peak_memory_mb"])):
                 yield spec, float(row["wall_s"]), float(row["peak_memory_mb"])
 
 
@@ -149,6 +186,9 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("count").add_argument("scales", nargs="+")
     commands.add_parser("took").add_argument("log", type=Path)
+    timed = commands.add_parser("steps")
+    timed.add_argument("scale")
+    timed.add_argument("network")
     commands.add_parser("fit")
     commands.add_parser("check").add_argument("folder", type=Path)
     options = parser.parse_args()
@@ -157,6 +197,8 @@ def main() -> None:
         count(options.scales)
     elif options.command == "took":
         took(options.log)
+    elif options.command == "steps":
+        steps(options.scale, options.network)
     elif options.command == "fit":
         fit()
     else:

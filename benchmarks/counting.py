@@ -27,6 +27,8 @@ SERVED = 40
 """Images that the server has of its own, for the algorithms that use any."""
 FEW, SMALL = 4, 3 * 32**2
 """Images of a batch if they have fewer values than these: two of each class. Of larger ones there are two."""
+LARGE = 2e7
+"""Floating-point operations of a product that is counted, and not worked out: it is taken for zeros."""
 AFFORDABLE = 1e10
 """Floating-point operations of a round that is counted: enough for half of the batches of small networks."""
 
@@ -45,12 +47,17 @@ class Counting(TorchDispatchMode):
     ) -> Any:
         """Call the operator, and count it unless it only looks at a tensor in another way."""
         kwargs = kwargs or {}
-        formula = flop_registry.get(func._overloadpacket)
-        out = func(*args, **kwargs) if formula is None else _zeros(func, args, kwargs)
+        flops, out = 0, None
+        if formula := flop_registry.get(func._overloadpacket):
+            shapes = func(*tree_map_only(Tensor, lambda t: t.to("meta"), args), **kwargs)
+            flops = formula(*args, **kwargs, out_val=shapes)
+            if flops > LARGE:
+                out = tree_map_only(Tensor, lambda t: torch.empty_like(t, device="cpu").zero_(), shapes)
+        if out is None:
+            out = func(*args, **kwargs)
         if not func.is_view:
             self.calls += 1
-            if formula is not None:
-                self.flops += formula(*args, **kwargs, out_val=out)
+            self.flops += flops
             for tensor in tree_leaves(out):
                 if isinstance(tensor, Tensor):
                     self._hold(tensor.untyped_storage())
@@ -73,12 +80,6 @@ class Counting(TorchDispatchMode):
     def work(self) -> Work:
         """Until now."""
         return Work(self.calls, self.flops)
-
-
-def _zeros(func: Any, args: Any, kwargs: Any) -> Any:
-    """What an operator gives, but for its values: large products would take all the time, and nobody looks at them."""
-    shapes = func(*tree_map_only(Tensor, lambda t: t.to("meta"), args), **kwargs)
-    return tree_map_only(Tensor, lambda t: torch.empty_like(t, device="cpu").zero_(), shapes)
 
 
 @dataclass(frozen=True)
@@ -110,17 +111,17 @@ def counted(spec: Spec) -> Counted:
         small = _round(spec, least, batch)
     large, twice = _round(spec, least, 2 * batch), _round(spec, 2 * least, batch)
     steps = CLIENTS * least
-    image = (large.round.flops - small.round.flops) / (steps * batch)
-    step = (twice.round - small.round) / steps
-    per_round = (small.round - step * steps) / CLIENTS
+    image = max(0.0, (large.round.flops - small.round.flops) / (steps * batch))
+    step = ((twice.round - small.round) / steps).at_least_none
+    per_round = ((small.round - step * steps) / CLIENTS).at_least_none
     outside = twice.before / (2 * steps), twice.after / (2 * steps)
     model = sum(e.tensor.numel() * e.tensor.element_size() for e in entries(algorithm.model()))
     return Counted(
         kind=Kind.of(spec),
         whose=pooled(algorithm),
         batch=batch,
-        round=Work(max(0.0, per_round.calls), max(0.0, per_round.flops)),
-        step=Work(step.calls, max(0.0, step.flops - image * batch)),
+        round=per_round,
+        step=(step - Work(0.0, image * batch)).at_least_none,
         image=image,
         before=outside[0],
         after=outside[1],
@@ -136,16 +137,17 @@ def _least_steps(algorithm: Algorithm) -> int:
 
 
 def _round(spec: Spec, steps: int, batch: int) -> _Round:
-    simulation, marks = _simulation(spec, steps, batch), [Work()]
+    training, marks = simulation(spec, steps, batch), [Work()]
     with Counting() as counting:
-        simulation.run(lambda _: marks.append(counting.work))
+        training.run(lambda _: marks.append(counting.work))
     _, prologue, rounds = marks
-    del simulation
+    del training
     gc.collect()  # members of a population refer to each other in circles
     return _Round(prologue, rounds - prologue, counting.work - rounds, counting.peak)
 
 
-def _simulation(spec: Spec, steps: int, batch: int) -> Simulation:
+def simulation(spec: Spec, steps: int, batch: int, rounds: int = 1) -> Simulation:
+    """A training of CLIENTS clients, each of which takes so many batches of noise in a round."""
     algorithm, size = build_algorithm(spec, CLASSES), spec.data.image_size
     own = CLIENTS * batch * steps
     noise = torch.Generator().manual_seed(0)
@@ -153,7 +155,7 @@ def _simulation(spec: Spec, steps: int, batch: int) -> Simulation:
     labels = torch.arange(len(images)) % CLASSES
     clients, server = torch.arange(own).split(batch * steps), torch.arange(own, own + SERVED)
     data = ClientData(images, labels, clients, server=server, styles=labels)
-    once = {"rounds": 1, "local_steps": steps, "batch_size": batch, "participation": 1.0}
+    once = {"rounds": rounds, "local_steps": steps, "batch_size": batch, "participation": 1.0}
     training = spec.training.model_copy(update=once)
     start = _left(spec, steps, batch) if isinstance(algorithm, Transfers) and spec.start else None
     return Simulation(algorithm, data, training, spec.seed, start=start)
@@ -161,6 +163,6 @@ def _simulation(spec: Spec, steps: int, batch: int) -> Simulation:
 
 def _left(spec: Spec, steps: int, batch: int) -> dict[str, Tensor]:
     """What the run that this one starts from leaves each client, after a round like these."""
-    before = _simulation(load_study(spec.scale).trained[spec.start], steps, batch)
+    before = simulation(load_study(spec.scale).trained[spec.start], steps, batch)
     before.run()
     return before.population.storage

@@ -8,15 +8,15 @@ import math
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from common.errors import InputError, choose, nearest
 from common.spec import Spec
 from diptych.study import Study, load_study
-from diptych.work import MB, Extent, Kind, Work, counted_like, images_of, read, size_of, work_of
+from diptych.work import MB, Extent, Kind, Work, counted_like, images_of, read, whole_size_of, work_of
 
 HERE = "core"
 """The machine that jobs of a workflow are guessed for: a core of the one that was measured."""
@@ -27,12 +27,12 @@ COMMANDS = {"claim": "claims"}
 SPARE = 2.0
 """A training asks for so many times the memory, and the square of it times the time, that it should need: a job that is
 stopped at its limit has to go on from its last checkpoint."""
-LEAST_MB, LEAST_MINUTES = 2000, 30
+LEAST_MB, LEAST_MINUTES = 2500, 30
 CAUTION = "Trainings alone, without judges and evaluations; MiB are those of the largest run. See docs/costs.md."
 BASE_MB = 540.0
 """Of a process that has loaded everything and trained something tiny."""
-LOADED = 7 / 6
-"""A source's images, those for tests among them, to those for training."""
+LOADED = 1.5
+"""A source's images in memory, in floats, to those for training: those for tests are there, and copies of some."""
 COPIES = 4
 """Of a client's model, beside those of all clients: the template, the server's, and what travels both ways."""
 
@@ -43,7 +43,7 @@ class Machine:
 
     Attributes:
         call_us: microseconds that a call of an operator takes whatever its size.
-        gflops: 10^9 floating-point operations a second.
+        gflops: 10^9 floating-point operations a second. networks: of those that are known to do more, or fewer.
         start_s: seconds that each training takes beside that.
         how: where these come from; who has measured nothing says what is assumed.
         workers: how many trainings it does at once, one on each core or GPU.
@@ -55,10 +55,16 @@ class Machine:
     start_s: float
     how: str
     workers: int = 1
+    networks: Mapping[str, float] = field(default_factory=dict)
 
-    def seconds(self, work: Work) -> float:
-        """Of one worker, for a training that calls for this."""
-        return self.start_s + work.calls * self.call_us / 1e6 + work.flops / self.gflops / 1e9
+    def seconds(self, work: Work, network: str = "") -> float:
+        """Of one worker, for a training of a network that calls for this."""
+        gflops = self.networks.get(network, self.gflops)
+        return self.start_s + work.calls * self.call_us / 1e6 + work.flops / gflops / 1e9
+
+    def seconds_of(self, spec: Spec) -> float:
+        """Of one worker, for a training."""
+        return self.seconds(work_of(spec), spec.network["name"])
 
 
 @cache
@@ -68,7 +74,8 @@ def machine(named: str) -> Machine:
     Raises:
         InputError: nothing is known of such a machine.
     """
-    known = {row["machine"]: row for row in read("machines")}
+    rows = read("machines")
+    known = {row["machine"]: row for row in rows if not row["network"]}
     match = re.fullmatch(
         r"(?:(?P<cores>[1-9]\d{0,4})-(?P<core>core)s?|(?:(?P<gpus>[1-9]\d{0,4})x)?(?P<gpu>\w+))", named
     )
@@ -77,7 +84,8 @@ def machine(named: str) -> Machine:
         raise InputError(f"--on: must be such as 2-cores or 8xA100, got '{named}'; {nearest(name, known)}")
     row = known[name]
     call, gflops, start = (float(row[column] or known[HERE][column]) for column in ("call_us", "gflops", "start_s"))
-    return Machine(name, call, gflops, start, row["how"], int(match["cores"] or match["gpus"] or 1))
+    networks = {row["network"]: float(row["gflops"]) for row in rows if row["machine"] == name and row["network"]}
+    return Machine(name, call, gflops, start, row["how"], int(match["cores"] or match["gpus"] or 1), networks)
 
 
 # ---- a job
@@ -94,7 +102,7 @@ def of_a_job(rule: str, inputs: Sequence[str], outputs: Sequence[str]) -> float:
 
 def of_training(spec: Spec) -> float:
     """Seconds of one processor that a run should take."""
-    return machine(HERE).seconds(work_of(spec))
+    return machine(HERE).seconds_of(spec)
 
 
 @cache
@@ -109,7 +117,7 @@ def memory_of(spec: Spec) -> float:
     counted, data, training = counted_like(Kind.of(spec)), spec.data, spec.training
     extent = Extent.of(spec, counted.whose)
     pixels = data.channels * data.image_size**2
-    largest = max(map(size_of, data.styles.values())) * LOADED
+    largest = LOADED * max(map(whole_size_of, data.styles.values()))
     images = (4 * largest + images_of(data)) * pixels / MB  # a source is brought to size in floats, and kept in bytes
     optimiser = training.optimiser
     moments = 2 if optimiser.name == "adam" else 1 if optimiser.momentum else 0
@@ -120,7 +128,7 @@ def memory_of(spec: Spec) -> float:
 
 def to_ask_for(spec: Spec, on: str = HERE) -> tuple[int, int]:
     """MiB and minutes that a training on a machine should ask a cluster for, with some to spare."""
-    minutes = machine(on).seconds(work_of(spec)) / 60
+    minutes = machine(on).seconds_of(spec) / 60
     return (
         max(LEAST_MB, math.ceil(SPARE * memory_of(spec))),
         max(LEAST_MINUTES, math.ceil(SPARE**2 * minutes)),
@@ -144,7 +152,7 @@ class Bill:
     def of(cls, name: str, specs: Iterable[Spec], machine: Machine) -> "Bill":
         """Of these."""
         specs = list(specs)
-        hours = [machine.seconds(work_of(spec)) / 3600 for spec in specs]
+        hours = [machine.seconds_of(spec) / 3600 for spec in specs]
         return cls(name, len(specs), sum(hours), max(hours), max(map(memory_of, specs)))
 
     def wall(self, machine: Machine) -> float:
@@ -169,9 +177,12 @@ def bills(study: Study, on: Machine, paper: str | None = None) -> list[Bill]:
 
 def told(bills: Sequence[Bill], on: Machine) -> str:
     """A table of them, and how much it is to be believed."""
-    one, all_ = f"of one {on.name}", f"on {on.workers}"
-    lines = [f"{'':10}{'runs':>7}{'hours ' + one:>20}{'longest run':>14}{'hours ' + all_:>14}{'MiB':>8}"]
+    lines = [f"{'':10}{'runs':>6}{f'hours of one {on.name}':>20}{'longest run':>13}{f'on {on.workers}':>10}{'MiB':>8}"]
     for bill in bills:
-        hours = f"{bill.hours:>20,.1f}{bill.longest:>14,.1f}{bill.wall(on):>14,.1f}"
-        lines.append(f"{bill.name:10}{bill.runs:>7}{hours}{bill.memory_mb:>8,.0f}")
+        hours = (_hours(x) for x in (bill.hours, bill.longest, bill.wall(on)))
+        lines.append("{:10}{:>6}{:>20}{:>13}{:>10}{:>8,.0f}".format(bill.name, bill.runs, *hours, bill.memory_mb))
     return "\n".join([*lines, "", f"{on.name}: {on.how}.", CAUTION])
+
+
+def _hours(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"

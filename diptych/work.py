@@ -45,6 +45,11 @@ class Work:
     def __truediv__(self, parts: float) -> "Work":
         return self * (1 / parts)
 
+    @property
+    def at_least_none(self) -> "Work":
+        """Differences of what depends on the data a little may come out below nothing."""
+        return Work(max(0.0, self.calls), max(0.0, self.flops))
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -172,6 +177,12 @@ def work_of(spec: Spec) -> Work:
     return counted.round * extent.rounds + counted.step * extent.steps + Work(outside.calls * extent.batches, passed)
 
 
+def work_of_a_step(spec: Spec, images: int) -> Work:
+    """What a client calls for in a round of one batch of so many images."""
+    counted = counted_like(Kind.of(spec))
+    return counted.round + counted.step + Work(0.0, counted.image * images)
+
+
 @cache
 def counted_like(kind: Kind) -> Counted:
     """Of the kind, or of the one that is most like it."""
@@ -222,11 +233,16 @@ def images_of(data: DataSettings) -> float:
     return min(total, (data.at_most or total) * len(data.seen) * data.clients_per_style)
 
 
-def size_of(expression: str) -> float:
-    """About how many training images a source has, named as docs/data.md describes."""
+def whole_size_of(expression: str) -> int:
+    """About how many training images there are in the source of which an expression names a part or all."""
     match = EXPRESSION.fullmatch(expression)
     known = KNOWN.get(match["name"]) if match else None
-    size = known.images if known else UNKNOWN_IMAGES
+    return known.images if known else UNKNOWN_IMAGES
+
+
+def size_of(expression: str) -> float:
+    """About how many training images a source has, named as docs/data.md describes."""
+    match, size = EXPRESSION.fullmatch(expression), whole_size_of(expression)
     if match is None or match["slice"] is None:
         return size
     return len(range(size)[slice(*(int(part) if part else None for part in match["slice"].split(":")))])

@@ -93,8 +93,7 @@ class Workflow:
         """
 
         def spec(wildcards: Any) -> str:
-            name = _name(method).format(**wildcards)
-            return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")].digest
+            return self._spec(method, wildcards).digest
 
         code = training_code(method) if method in algorithm_modules() else ""
         folder = f"{self.results}/runs/{_name(method)}"
@@ -110,8 +109,12 @@ class Workflow:
 
     def _asked(self, wildcards: Any, rulename: str) -> tuple[int, int]:
         """By the run, whose method only the rule's name says."""
-        name = _name(rulename.removeprefix("train_").replace("_", "-")).format(**wildcards)
-        return to_ask_for(self.specs[name], GPU if self.gpus else HERE)
+        spec = self._spec(rulename.removeprefix("train_").replace("_", "-"), wildcards)
+        return to_ask_for(spec, GPU if self.gpus else HERE)
+
+    def _spec(self, method: str, wildcards: Any) -> Spec:
+        name = _name(method).format(**wildcards)
+        return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")]
 
     def sources(self, wildcards: Any) -> list[str]:
         """The files that say that the sources of a condition are there and verified."""
