@@ -95,7 +95,7 @@ rule train:
     log: log("_")
     params: run="", scale="", folder="", spec="", code=""
     threads: 1
-    resources: gpu=min(1, flow.gpus)
+    resources: gpu=min(1, flow.gpus), mem_mb=flow.memory, runtime=flow.minutes
     group: flow.group
     message: "train {params.run}"
     shell:

@@ -105,6 +105,11 @@ def _parser() -> argparse.ArgumentParser:
     _scale(p)
     _data(p)
 
+    p = command("cost", _cost, "guess how long the trainings of a scale take on a machine, and their memory")
+    p.add_argument("--paper", help="of this paper alone")
+    p.add_argument("--on", default="2-cores", metavar="MACHINE", help="such as 2-cores (default) or 8xA100")
+    _scale(p)
+
     p = command("source", _source, "fetch a source of images if it is not there, and verify it")
     p.add_argument("name", help="such as mnist; see `diptych list sources`")
     _data(p)
@@ -242,6 +247,14 @@ def _check_scale(options: argparse.Namespace) -> None:
     from diptych.check import check
 
     check(options.scale, options.data)
+
+
+def _cost(options: argparse.Namespace) -> None:
+    from diptych.cost import bills, machine, told
+    from diptych.study import load_study
+
+    on = machine(options.on)
+    print(told(bills(load_study(options.scale), on, options.paper), on))
 
 
 def _source(options: argparse.Namespace) -> None:

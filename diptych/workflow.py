@@ -13,7 +13,7 @@ from common.errors import InputError, choose, quoted
 from common.files import data_folder, data_root
 from common.spec import Spec
 from diptych.configuration import Paper
-from diptych.cost import of_training
+from diptych.cost import GPU, HERE, of_training, to_ask_for
 from diptych.study import Study, load_study
 
 SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
@@ -93,12 +93,28 @@ class Workflow:
         """
 
         def spec(wildcards: Any) -> str:
-            name = _name(method).format(**wildcards)
-            return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")].digest
+            return self._spec(method, wildcards).digest
 
         code = training_code(method) if method in algorithm_modules() else ""
         folder = f"{self.results}/runs/{_name(method)}"
         return {"run": _name(method), "scale": self.scale, "folder": folder, "spec": spec, "code": code}
+
+    def memory(self, wildcards: Any, rulename: str, attempt: int) -> int:
+        """MiB that a training asks for; more each time that it has failed."""
+        return self._asked(wildcards, rulename)[0] * attempt
+
+    def minutes(self, wildcards: Any, rulename: str, attempt: int) -> int:
+        """Minutes that it asks for."""
+        return self._asked(wildcards, rulename)[1] * attempt
+
+    def _asked(self, wildcards: Any, rulename: str) -> tuple[int, int]:
+        """By the run, whose method only the rule's name says."""
+        spec = self._spec(rulename.removeprefix("train_").replace("_", "-"), wildcards)
+        return to_ask_for(spec, GPU if self.gpus else HERE)
+
+    def _spec(self, method: str, wildcards: Any) -> Spec:
+        name = _name(method).format(**wildcards)
+        return self.specs[_chosen("run", name, self.specs, f"diptych runs --scale {self.scale}")]
 
     def sources(self, wildcards: Any) -> list[str]:
         """The files that say that the sources of a condition are there and verified."""
