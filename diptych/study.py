@@ -91,6 +91,11 @@ class Study:
         return cells
 
     @cached_property
+    def newcomers(self) -> list[str]:
+        """Methods that no paper's file names."""
+        return newcomers()
+
+    @cached_property
     def as_published(self) -> "Study":
         """The same runs with all that the scale does not make smaller."""
         return Study(self.name, self.scale, {paper: read_paper(paper) for paper in self.papers})
@@ -173,7 +178,7 @@ class Study:
             for experiment in config.experiments.values():
                 axes = dict(experiment.axes)
                 if experiment.open:
-                    axes["method"] = axes["method"] + newcomers()
+                    axes["method"] = axes["method"] + self.newcomers
                 for point in _product(axes):
                     if self.why_left_out(point) is None:
                         yield paper, experiment, point
@@ -229,7 +234,7 @@ class Study:
         yield ("method",), {"algorithm": {"name": choose(f"{paper}: method", method, methods_with_rule())}}
         for axis, value in values.items():
             if axis == "method":
-                if config.newcomers_as and method in newcomers():
+                if config.newcomers_as and method in self.newcomers:
                     like = choose(f"{paper}: newcomers_as", config.newcomers_as, config.axes["method"])
                     yield from _but_algorithm(of_method(like))
                 for key in dict.fromkeys((method, value)):
