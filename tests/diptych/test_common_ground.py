@@ -1,12 +1,14 @@
 """The rules of the benchmark's page, held to its file: the same images and the same passes over them for everybody."""
 
 import pytest
+import torch
 
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.study import Study, load_study
 from federation import Phase
 from federation.hooks import FineTuning
+from partitions import partition
 
 SCALES = ("reference-common", "digits")
 PASSES = {"reference-common": 40, "digits": 20}
@@ -47,6 +49,15 @@ def test_who_joins_late_passes_twice(scale):
     late = [spec for spec in study.specs.values() if spec.labels["split"] == "late"]
     assert late
     assert {passes(study, spec) - passes(study, study.specs[spec.start]) for spec in late} == {2}
+
+
+def test_with_equal_labels_clients_share_no_image_but_where_they_see_one_source():
+    specs = {run.split("/")[1]: spec for run, spec in _of_the_study("digits")[1].items()}
+    equal = {name: spec for name, spec in specs.items() if name.endswith("_equal") and spec.data.pool == "own"}
+    assert equal
+    for spec in equal.values():
+        everyones = torch.cat(partition(spec.data, "", spec.seed).clients)
+        assert len(everyones.unique()) == len(everyones)
 
 
 @pytest.mark.parametrize("scale", SCALES)
