@@ -51,13 +51,16 @@ def test_who_joins_late_passes_twice(scale):
     assert {passes(study, spec) - passes(study, study.specs[spec.start]) for spec in late} == {2}
 
 
-def test_with_equal_labels_clients_share_no_image_but_where_they_see_one_source():
-    specs = {run.split("/")[1]: spec for run, spec in _of_the_study("digits")[1].items()}
-    equal = {name: spec for name, spec in specs.items() if name.endswith("_equal") and spec.data.pool == "own"}
-    assert equal
-    for spec in equal.values():
-        everyones = torch.cat(partition(spec.data, "", spec.seed).clients)
+@pytest.mark.parametrize("split", ["equal", "skewed"])
+def test_clients_share_no_image_and_have_as_many_as_each_other(split):
+    """As the study deals them, of the embedded images."""
+    as_defined = load_study("reference-common").specs[f"common/natural_{split}/fedavg/default/2011"].data
+    embedded = load_study("digits").specs["common/natural_equal/fedavg/default/2011"].data
+    for seed in (2011, 2012, 2013):
+        clients = partition(embedded.model_copy(update={"deal": as_defined.deal}), "", seed).clients
+        everyones = torch.cat(clients)
         assert len(everyones.unique()) == len(everyones)
+        assert len({len(images) for images in clients}) == 1
 
 
 @pytest.mark.parametrize("scale", SCALES)
