@@ -25,10 +25,10 @@ from benchmarks.counting import CLIENTS, counted, simulation
 from common.errors import InputError
 from common.files import written
 from common.spec import Spec
+from common.work import FOLDER, Kind, read, row_of, work_of, work_of_a_step
 from diptych.cost import HERE, Machine, machine, memory_of, of_training
 from diptych.process import use_threads
 from diptych.study import load_study
-from diptych.work import FOLDER, Kind, read, row_of, work_of, work_of_a_step
 
 TIMED = "fitted to steps.csv"
 BATCH = 16

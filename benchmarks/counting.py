@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from common.spec import Spec
+from common.work import MB, Counted, Kind, Work
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
-from diptych.work import MB, Counted, Kind, Work
 from federation import Algorithm, ClientData, Simulation
 from federation.hooks import Transfers, pooled
 from federation.names import entries

@@ -1,4 +1,4 @@
-"""What a job will take: what it calls for (`diptych.work`), held against what a machine does in a second. No torch.
+"""What a job will take: what it calls for (`common.work`), held against what a machine does in a second. No torch.
 
 `config/costs/machines.csv` says what machines do: this one as measured on finished runs, GPUs as assumed.
 docs/costs.md says how good these guesses were.
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from common.errors import InputError, choose, nearest
 from common.spec import Spec
+from common.work import MB, Extent, Kind, Work, counted_like, images_of, read, whole_size_of, work_of
 from diptych.study import Study, load_study
-from diptych.work import MB, Extent, Kind, Work, counted_like, images_of, read, whole_size_of, work_of
 
 HERE = "core"
 """The machine that jobs of a workflow are guessed for: a core of the one that was measured."""

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from common.spec import Spec
+from common.work import passes_of
 from diptych.study import Study, load_study
-from diptych.work import passes_of
 
 UNKNOWN = "unknown"
 NAMES = {"run", "scale", "labels", "seed", "start"}

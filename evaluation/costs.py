@@ -1,10 +1,11 @@
-"""What a run sent."""
+"""What a run sent, and what it called for."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from common.run_folder import RunFolder
+from common.work import Kind, kinds, work_of
 
 
 def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -46,6 +47,16 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
         yield _cost(metric, value, unit)
     if data.server_share:
         yield _cost("server_real_fraction", data.server_share, "fraction")
+
+
+def work(run: RunFolder) -> Iterator[dict[str, Any]]:
+    """What a run calls for by its specification: `operations` on floats in all of it, and `model_mb`, a client's model.
+
+    Nothing if nobody has counted its kind (docs/costs.md). What it has started from counts there.
+    """
+    if counted := kinds().get(Kind.of(run.spec)):
+        yield _cost("operations", work_of(run.spec).flops)
+        yield _cost("model_mb", counted.model_mb, "MiB")
 
 
 def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:

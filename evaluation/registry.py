@@ -11,7 +11,7 @@ from evaluation.answers import answers
 from evaluation.asked import asked
 from evaluation.clusters import clusters
 from evaluation.codes import disentanglement, identity_probe, probe
-from evaluation.costs import budget, communication, transmission
+from evaluation.costs import budget, communication, transmission, work
 from evaluation.curves import curves
 from evaluation.data import class_entropy, sources
 from evaluation.divergences import divergences
@@ -53,5 +53,6 @@ EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "class-entropy": class_entropy,
     "communication": communication,
     "budget": budget,
+    "work": work,
     "sources": sources,
 }

@@ -13,10 +13,10 @@ from baselines.server_only import ServerOnly
 from common.errors import InputError
 from common.keys import random_key
 from common.spec import OptimiserSettings
+from common.work import images_of
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
 from diptych.training import client_data
-from diptych.work import images_of
 from federation import ClientData, ServerWorkSettings, Simulation, train_on
 from methods import ps_fedgan
 from tests.digits import dealt, objective, same, simulate, training

@@ -10,9 +10,9 @@ from torch import nn
 from benchmarks import costs
 from benchmarks.counting import Counting, counted
 from common.spec import Spec
+from common.work import Work, kinds, row_of, work_of, work_of_a_step
 from diptych.cost import Machine
 from diptych.study import load_study
-from diptych.work import Work, kinds, row_of, work_of, work_of_a_step
 
 
 def _perceptron() -> Spec:

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from snakemake.iocontainers import Wildcards
 
+from common import work
 from common.errors import InputError
 from common.spec import DataSettings, Spec
-from diptych import cost, work
+from common.work import Extent, Kind, Work
+from diptych import cost
 from diptych.assembly import build_algorithm
 from diptych.cli import main
 from diptych.cost import Bill, Machine
 from diptych.study import load_study
 from diptych.training import client_data
-from diptych.work import Extent, Kind, Work
 from diptych.workflow import Workflow
 from federation import Simulation
 from partitions import partition

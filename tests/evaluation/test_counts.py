@@ -6,8 +6,9 @@ from safetensors.numpy import save_file
 from sklearn.metrics import silhouette_score
 
 from common.run_folder import RunFolder
+from diptych.study import load_study
 from evaluation.clusters import clusters
-from evaluation.costs import budget, communication, transmission
+from evaluation.costs import budget, communication, transmission, work
 from evaluation.data import class_entropy, sources
 from evaluation.extracts import style_map
 from tests.evaluation.test_probe import _write_run
@@ -125,6 +126,26 @@ def test_a_budget_names_what_was_asked_for(asked, metric, tmp_path):
     found = _values(budget(RunFolder(run.path)), "metric")
     assert found[(metric,)] == 3
     assert {("local_epochs",), ("local_steps",)} & found.keys() == {(metric,)}
+
+
+def test_what_a_run_calls_for_by_hand(tmp_path):
+    """Six clients of 490 images, in 15 batches of 32, forty times; an image through three convolutions and a head."""
+    run = RunFolder(tmp_path)
+    spec = load_study("reference-common").specs["common/natural_equal/fedavg/default/2011"]
+    run.write_spec(spec)
+    first, others = 27 * 16 * 64, 9 * 16 * 32 * 16 + 9 * 32 * 64 * 4 + 64 * 10
+    image = 2 * (2 * first + 3 * others)  # to multiply and add; forward, for weights, and but for the first for inputs
+    found = {r["metric"]: (r["value"], r["unit"]) for r in work(run)}
+    assert found["operations"] == (pytest.approx(image * 6 * 15 * 32 * 40, rel=0.02), "count")
+    weights = 27 * 16 + 9 * 16 * 32 + 9 * 32 * 64 + 64 * 10 + 10
+    assert found["model_mb"] == (pytest.approx(4 * weights / 2**20, rel=0.05), "MiB")
+
+
+def test_nothing_is_said_of_what_nobody_has_counted(tmp_path):
+    run = RunFolder(tmp_path)
+    spec = load_study("reference-common").specs["common/natural_equal/fedavg/default/2011"]
+    run.write_spec(spec.model_copy(update={"algorithm": {"name": "somebody-elses"}}))
+    assert list(work(run)) == []
 
 
 def test_sources_are_those_of_the_provenance(tmp_path):
