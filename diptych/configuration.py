@@ -172,6 +172,7 @@ class Paper(_Config):
         aliases: column -> what the published expressions call a value -> what our records call it: a value of the same
             column, or columns and their values.
         words: column -> value -> what tables call it; or a short name that stands in them and a long one for below.
+        budget_curves: what its main claims are about: the name of a quantity -> columns of its records, and values.
         tuning: the search for what the paper is silent on.
     """
 
@@ -189,6 +190,7 @@ class Paper(_Config):
     aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
     words: dict[Annotated[str, AfterValidator(_is_axis)], dict[str, Called]] = {}
     figures: dict[str, Figure] = {}
+    budget_curves: dict[str, dict[str, list[str]]] = {}
     tuning: Tuning | None = None
 
 

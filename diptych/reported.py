@@ -9,7 +9,9 @@ from common.errors import InputError
 from diptych.configuration import names_in, read_paper, read_scale
 from diptych.outputs import findings_of, layout_of, with_configured
 from diptych.study import Study, load_study
+from reporting.budgets import budget_points
 from reporting.cells import found_in, judged_cells
+from reporting.figures import in_words
 from reporting.layout import Layout
 from reporting.records import read_records
 from reporting.report import Material, Paper, Table
@@ -55,6 +57,8 @@ def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:
         tables=[_table(layout_of(name, table, config), records, mine) for table in config.tables],
         claims=findings_of(name, config, records),
         shows={figure: settings.shows for figure, settings in config.figures.items()},
+        curves=config.budget_curves,
+        budgets=in_words(budget_points(records, config.budget_curves), config.words),
     )
 
 

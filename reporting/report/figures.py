@@ -42,6 +42,29 @@ def figures_of(paper: Paper, files: list[Path]) -> list[FigureView]:
     return [_figure(paper, file) for file in sorted(own, key=lambda file: _natural(file.stem))]
 
 
+def budget_figure(paper: Paper) -> FigureView | None:
+    """What the paper's main claims are about against the share of its training, over all scales, if it was measured."""
+    if paper.budgets.empty:
+        return None
+    from reporting.budgets import over_budget
+    from reporting.canvas import theme
+
+    theme()
+    figure = over_budget(paper.budgets, paper.curves)
+    figure.savefig(drawn := io.BytesIO(), dpi=120)
+    image, width, height = _embedded(drawn.getvalue())
+    return FigureView(
+        id=f"{paper.name}-budget",
+        name="Against the budget",
+        shows="each number of a run, by the share of the published training that it has had; ◆ is the paper's",
+        theirs=[],
+        image=image,
+        width=width,
+        height=height,
+        of="every scale",
+    )
+
+
 def figures_missing(paper: Paper, figures: list[FigureView]) -> list[dict[Any, Any]]:
     """The paper's figures, diagrams aside, that are not among these."""
     drawn = {row["figure"] for figure in figures for row in figure.theirs}
@@ -62,7 +85,7 @@ def _figure(paper: Paper, file: Path) -> FigureView:
     published = _published(paper)
     theirs = published[published["figure"] == UNCAPTIONED.get(f"{paper.name}-{number}", number)]
     title = f"Figure {number}" if number.isdigit() else capital(number.replace("-", " "))
-    image, width, height = _embedded(file)
+    image, width, height = _embedded(file.read_bytes())
     return FigureView(
         id=f"{paper.name}-{name}-{slug(of)}",
         name=title,
@@ -80,12 +103,12 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part or 0) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _embedded(file: Path) -> tuple[str, int, int]:
-    """A picture as a data URI, and its width and height: scaled down, as WebP where that is smaller."""
+def _embedded(content: bytes) -> tuple[str, int, int]:
+    """A picture in PNG as a data URI, and its width and height: scaled down, as WebP where that is smaller."""
     from PIL import Image
 
-    content, kind = file.read_bytes(), "png"
-    with Image.open(file) as opened:
+    kind = "png"
+    with Image.open(io.BytesIO(content)) as opened:
         picture = opened.convert("RGB")
     if picture.width > WIDEST:
         picture = picture.resize((WIDEST, round(picture.height * WIDEST / picture.width)))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from reporting.budgets import Curves
 from reporting.claims import Finding
 from reporting.evidence import Found
 from reporting.layout import Layout
@@ -22,13 +23,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its tables, what was found of its claims, and what its figures here show, by name."""
+    """A paper: its tables, what was found of its claims, what its figures here show, by name; and its curves over the
+    budget, with their points, and what methods are `called`."""
 
     name: str
     title: str
     tables: list[Table]
     claims: list[Finding]
     shows: dict[str, str]
+    curves: Curves
+    budgets: pd.DataFrame
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from reporting.records import PUBLISHED, read_csv
 from reporting.report.board import Score, tally
 from reporting.report.cells import Cell
 from reporting.report.claims import ClaimView
-from reporting.report.figures import FigureView, figures_missing, figures_of
+from reporting.report.figures import FigureView, budget_figure, figures_missing, figures_of
 from reporting.report.material import Material, Paper
 from reporting.report.runs import Cost, Run, ScaleView, stand_ins
 from reporting.report.tables import TableView, Untrained
@@ -64,9 +64,14 @@ class PaperView:
         return tally(claim.look for claim in self.claims)
 
     @cached_property
+    def budget(self) -> FigureView | None:
+        """What its main claims are about, against the budget."""
+        return budget_figure(self.paper)
+
+    @cached_property
     def figures(self) -> list[FigureView]:
-        """Those that are there, in the paper's order."""
-        return figures_of(self.paper, self.report.material.figures)
+        """Those that are there: against the budget, and in the paper's order."""
+        return [*filter(None, [self.budget]), *figures_of(self.paper, self.report.material.figures)]
 
     @property
     def figures_missing(self) -> list[dict[Any, Any]]:

@@ -208,13 +208,28 @@ def test_a_mean_over_styles_rests_on_all_its_runs(tmp_path):
 def test_figures_are_in_the_file(page):
     pictures = [e for e in page.elements if e.tag == "img"]
     originals = list((REFERENCE / "fedinb-whole" / "figures").glob("*.png"))
-    assert len(pictures) == len(originals) > 0
+    curves = [e for e in page.elements if e.attributes.get("id", "").endswith("-budget")]
+    assert [figure.attributes["id"] for figure in curves] == ["fedinb-budget", "padpaf-budget"]
+    assert len(pictures) - len(curves) == len(originals) > 0
     for picture in pictures:
         kind, _, data = picture.attributes["src"].partition(";base64,")
         image = Image.open(io.BytesIO(base64.b64decode(data)))
         assert kind == f"data:image/{image.format.lower()}"
         assert (str(image.width), str(image.height)) == (picture.attributes["width"], picture.attributes["height"])
         assert picture.attributes["alt"]
+
+
+def test_what_rests_on_less_training_leads_to_the_curves_over_the_budget(page, content):
+    reduced = [
+        paper.name
+        for paper in Report(content).papers
+        for table in paper.tables
+        for cell in table.cells
+        if cell.evidence and cell.evidence[0].evidence.grade == "reduced"
+    ]
+    links = [e.attributes["href"] for e in page.elements if e.attributes.get("href", "").endswith("-budget")]
+    assert sorted(links) == sorted(f"#{paper}-budget" for paper in reduced)
+    assert links
 
 
 # ---- it needs nothing else

@@ -1,0 +1,101 @@
+"""What a paper's main claims are about, against the share of the published training that it was measured after."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from reporting.canvas import PAPER, empty
+from reporting.records import published
+from reporting.verdict import SEEDS
+
+Curves = Mapping[str, Mapping[str, Sequence[str]]]
+"""The name of a quantity -> the columns of its records, and the values that are asked for."""
+Colour = tuple[float, float, float]
+PLAIN = {"setting": [""], "role": [""], "client": [""], "aggregate": ["none"], "protocol": [""]}
+"""What is asked for where nothing else is said."""
+LATER = ["scale", "run", *PLAIN]
+"""What the same number of a run after other rounds has in common with it."""
+
+
+def budget_points(records: pd.DataFrame, curves: Curves) -> pd.DataFrame:
+    """A point for each number of a run: the `quantity`, `method`, `variant`, `scale`, `seed`, `share` and `value`.
+
+    The `share` of a number at the end of a run is the run's budget; of one that the run scored after a round, with a
+    setting such as `rounds=5`, as much less as its rounds were fewer.
+    """
+    ours = records[(records["control"] == "") & (records["status"] == "ok")]
+    rounds = ours["setting"].str.extract(r"(?:^|;)rounds?=(\d+)$")[0].astype(float)
+    ours = ours.assign(round=rounds, setting=ours["setting"].str.replace(r"(?:^|;)rounds?=\d+$", "", regex=True))
+    parts = [_chosen(ours, PLAIN | dict(where)).assign(quantity=name) for name, where in curves.items()]
+    points = pd.concat(parts or [ours.iloc[:0].assign(quantity="")], ignore_index=True)
+    last = points.groupby(["quantity", *LATER])["round"].transform("max")
+    budget = pd.to_numeric(points["budget"])
+    share = (budget * points["round"] / last).fillna(budget)
+    points = points.assign(share=share, value=pd.to_numeric(points["value"])).dropna(subset=["share", "value"])
+    return points.drop_duplicates(["quantity", *LATER, "share"])
+
+
+def _chosen(rows: pd.DataFrame, where: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    for column, values in where.items():
+        rows = rows[rows[column].isin(values)]
+    return rows
+
+
+def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
+    """A panel for each quantity that was measured: a line for each method and scale, with the deviation over seeds from
+    three on, and a diamond for what the paper prints, at all of its training.
+
+    Args:
+        points: of `budget_points`, with what methods are `called`.
+    """
+    measured = [name for name in curves if name in set(points["quantity"])]
+    if not measured:
+        return empty()
+    called = list(dict.fromkeys(points["called"]))
+    colours = dict(zip(called, sns.color_palette("husl", len(called)), strict=True))
+    figure, axes = plt.subplots(
+        1, len(measured), figsize=(4.2 * len(measured) + 2.6, 3.4), squeeze=False, layout="constrained"
+    )
+    for axis, name in zip(axes[0], measured, strict=True):
+        of_panel = points[points["quantity"] == name]
+        for (method, _), line in of_panel.groupby(["called", "scale"], sort=False):
+            _line(axis, line, colours[str(method)], str(method))
+        _printed(axis, of_panel, curves[name], colours)
+        axis.set(xscale="log", xlabel="share of the published training", title=name)
+        axis.set_xlim(right=1.5)  # where the paper's training ends is in sight
+        axis.title.set_fontsize(9)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+    shown = [axis.get_legend_handles_labels() for axis in axes[0]]
+    handles = {label: handle for of_panel in shown for handle, label in zip(*of_panel, strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=7)
+    return figure
+
+
+def _line(axis: Axes, line: pd.DataFrame, colour: Colour, called: str) -> None:
+    """Means over seeds, and their deviation."""
+    by_share = line.groupby("share")["value"].agg(["mean", "std", "count"])
+    spread = by_share["std"].where(by_share["count"] >= SEEDS, np.nan)
+    axis.errorbar(by_share.index, by_share["mean"], spread, color=colour, marker="o", ms=3, lw=1, label=called)
+
+
+def _printed(
+    axis: Axes,
+    rows: pd.DataFrame,
+    where: Mapping[str, Sequence[str]],
+    colours: Mapping[str, tuple[float, float, float]],
+) -> None:
+    """What the paper prints of the methods that are there, unless ours are stand-ins for it."""
+    first = rows.iloc[0]
+    cells = published(first["paper"], first["table"])
+    cells = _chosen(cells, {column: values for column, values in where.items() if column not in PLAIN})
+    for (method, variant), group in cells.groupby(["method", "variant"]):
+        ours = rows[(rows["method"] == method) & (rows["variant"] == variant) & (rows["stand_in"] == "")]
+        if len(ours):
+            colour = colours[ours["called"].iloc[0]]
+            axis.scatter(1, group["value"].astype(float).mean(), marker="D", s=26, color=colour, edgecolors=PAPER)

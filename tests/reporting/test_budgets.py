@@ -1,0 +1,78 @@
+"""Curves against the share of the published training: what their points are, and what is drawn."""
+
+import pandas as pd
+import pytest
+
+from common.records import COLUMNS
+from reporting.budgets import budget_points, over_budget
+
+ACCURACY = {"accuracy": {"table": ["table1"], "dataset": ["mnist"], "split": ["split-1"], "metric": ["accuracy"]}}
+
+
+def _records(*rows: dict) -> pd.DataFrame:
+    blank = dict.fromkeys(COLUMNS, "") | {
+        "paper": "psfedgan",
+        "table": "table1",
+        "dataset": "mnist",
+        "split": "split-1",
+        "metric": "accuracy",
+        "aggregate": "none",
+        "method": "fedavg",
+        "status": "ok",
+        "scale": "some",
+        "seed": "1",
+        "budget": "0.5",
+    }
+    records = pd.DataFrame(
+        [blank | {"run": f"{row.get('method', 'fedavg')}/{row.get('seed', '1')}"} | row for row in rows]
+    )
+    return records.assign(called=records["method"])
+
+
+def _points(records: pd.DataFrame) -> list[tuple[float, float]]:
+    points = budget_points(records, ACCURACY)
+    return sorted(zip(points["share"], points["value"], strict=True))
+
+
+def test_a_number_after_some_rounds_has_had_that_part_of_the_runs_budget():
+    rows = [{"setting": f"rounds={n}", "value": value} for n, value in ((1, 0.1), (4, 0.2), (10, 0.7))]
+    named = [{"setting": f"rounds={name}", "value": 0.9} for name in ("best", "half", "all")]
+    assert _points(_records(*rows, *named)) == [(pytest.approx(0.05), 0.1), (pytest.approx(0.2), 0.2), (0.5, 0.7)]
+
+
+def test_a_number_at_the_end_is_one_with_that_after_the_last_round():
+    rows = [{"setting": "rounds=2", "value": 0.1}, {"setting": "rounds=4", "value": 0.7}, {"setting": "", "value": 0.7}]
+    assert _points(_records(*rows)) == [(0.25, 0.1), (0.5, 0.7)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"control": "floor"}, {"client": "client-1"}, {"status": "diverged"}, {"split": "split-2"}, {"setting": "r=1"}],
+    ids=lambda row: next(iter(row)),
+)
+def test_nothing_else_is_a_point(other):
+    assert _points(_records({"value": 0.3}, {"value": 0.4, "run": "other"} | other)) == [(0.5, 0.3)]
+
+
+def test_lines_are_of_a_method_and_scale_and_the_papers_number_stands_at_all_of_its_training():
+    seeds = [{"seed": str(n), "value": 0.6 + n / 10} for n in (1, 2, 3)]
+    records = _records(*seeds, {"method": "fedprox", "value": 0.2, "scale": "other", "budget": "0.1"})
+    figure = over_budget(budget_points(records, ACCURACY), ACCURACY)
+    (axis,) = figure.axes
+    lines = {bar.get_label(): bar.lines[0].get_xydata().tolist() for bar in axis.containers}
+    assert lines == {"fedavg": [[0.5, pytest.approx(0.8)]], "fedprox": [[0.1, pytest.approx(0.2)]]}
+    spreads = {bar.get_label(): bar.lines[2][0].get_segments() for bar in axis.containers}
+    assert spreads["fedavg"][0][:, 1] == pytest.approx([0.7, 0.9]), "of three seeds"
+    assert len(spreads["fedprox"][0]) == 0 or pd.isna(spreads["fedprox"][0][:, 1]).all(), "of one seed there is none"
+    printed = [dots.get_offsets().tolist() for dots in axis.collections if len(dots.get_offsets()) == 1]
+    assert [1.0, pytest.approx(0.8344)] in [dot for dots in printed for dot in dots], "Table 1 of the paper"
+
+
+def test_a_stand_in_has_no_printed_number_beside_it():
+    figure = over_budget(budget_points(_records({"value": 0.5, "stand_in": "yes"}), ACCURACY), ACCURACY)
+    assert [1.0, 0.8344] not in [dots.get_offsets().tolist() for dots in figure.axes[0].collections]
+
+
+def test_what_was_not_measured_is_said():
+    figure = over_budget(budget_points(_records({"value": 0.5, "split": "split-2"}), ACCURACY), ACCURACY)
+    assert "nothing of this was measured" in figure.axes[0].texts[0].get_text()
