@@ -46,12 +46,15 @@ def budget_figure(paper: Paper) -> FigureView | None:
     """What the paper's main claims are about against the share of its training, over all scales, if it was measured."""
     if paper.budgets.empty:
         return None
+    import matplotlib.pyplot as plt
+
     from reporting.budgets import over_budget
     from reporting.canvas import theme
 
     theme()
     figure = over_budget(paper.budgets, paper.curves)
-    figure.savefig(drawn := io.BytesIO(), dpi=120)
+    figure.savefig(drawn := io.BytesIO(), dpi=120, metadata={"Software": None})
+    plt.close(figure)
     image, width, height = _embedded(drawn.getvalue())
     return FigureView(
         id=f"{paper.name}-budget",

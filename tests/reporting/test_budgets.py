@@ -1,5 +1,6 @@
 """Curves against the share of the published training: what their points are, and what is drawn."""
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -7,6 +8,13 @@ from common.records import COLUMNS
 from reporting.budgets import budget_points, over_budget
 
 ACCURACY = {"accuracy": {"table": ["table1"], "dataset": ["mnist"], "split": ["split-1"], "metric": ["accuracy"]}}
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    """No figure stays open."""
+    yield
+    plt.close("all")
 
 
 def _records(*rows: dict) -> pd.DataFrame:
