@@ -48,7 +48,9 @@ def test_who_joins_late_passes_twice(scale):
     study = load_study(scale)
     late = [spec for spec in study.specs.values() if spec.labels["split"] == "late"]
     assert late
-    assert {passes(study, spec) - passes(study, study.specs[spec.start]) for spec in late} == {2}
+    before = {spec.start: passes(study, study.specs[spec.start]) for spec in late if spec.start} | {"": 0}
+    assert {passes(study, spec) - before[spec.start] for spec in late} == {2}
+    assert {spec.labels["method"] for spec in late if not spec.start} <= {"local"}
 
 
 @pytest.mark.parametrize("split", ["equal", "skewed"])
