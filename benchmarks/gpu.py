@@ -333,7 +333,7 @@ def compared(loop: Clients, way: Clients, repeats: int, least: float) -> tuple[l
     """
     counts = []
     for side in (loop, way):
-        seconds(side, 2)
+        seconds(side, 1)
         counts.append(max(1, round(least / max(seconds(side, 1), 1e-9))))
     pairs = [[seconds(side, n) / n for side, n in zip((loop, way), counts, strict=True)] for _ in range(repeats)]
     return [a / b for a, b in pairs], way.images / statistics.median(b for _, b in pairs)

@@ -69,7 +69,8 @@ class Population:
                 # .data: a view with a version counter of its own; otherwise autograd would take another thread's step
                 # on its client for a change of this one's weights
                 row = self.storage[entry.name][client].data
-                setattr(entry.owner, entry.leaf, nn.Parameter(row) if entry.is_parameter else row)
+                tensors = entry.owner._parameters if entry.is_parameter else entry.owner._buffers  # setattr is far slower
+                tensors[entry.leaf] = nn.Parameter(row) if entry.is_parameter else row
         vars(model).update(self.beside)  # past nn.Module's registry
         return model.train()
 
