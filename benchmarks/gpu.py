@@ -89,7 +89,7 @@ SMALL: dict[str, dict[str, Case]] = {
 
 def spec_of(case: str, small: bool) -> Spec:
     """What is trained."""
-    content = {key: dict(part) for key, part in CASES[case].items()}
+    content: dict[str, Any] = {key: dict(part) for key, part in CASES[case].items()}
     if small:
         content["training"]["batch_size"] = 4
         for key, part in SMALL.get(case, {}).items():
@@ -308,8 +308,8 @@ NEED_CUDA = ("streams", "captured")
 # ---- times
 
 
-class TimeIsUp(Exception):
-    """The time that was given is over."""
+class TimeIsUp(BaseException):
+    """The time that was given is over; like an interrupt, nothing on the way takes it for an error of its own."""
 
 
 def seconds(clients: Clients, steps: int) -> float:
@@ -345,12 +345,11 @@ def measured(options: argparse.Namespace, what: dict[str, str]) -> dict[str, Any
     if what["way"] in NEED_CUDA and not options.device.startswith("cuda"):
         return line | {"note": "needs CUDA"}
     of = what["network"], int(what["clients"]), options.device
-    changes = {"bf16": what["precision"] == "bf16", "channels_last": what["layout"] == "channels-last"}
+    bf16, channels_last = what["precision"] == "bf16", what["layout"] == "channels-last"
     try:
-        sides = Clients(*of, small=options.small), WAYS[what["way"]](*of, **changes, small=options.small)
-        ratios, rate = compared(*sides, options.repeats, options.seconds)
-    except TimeIsUp:
-        raise
+        loop = Clients(*of, small=options.small)
+        way = WAYS[what["way"]](*of, bf16=bf16, channels_last=channels_last, small=options.small)
+        ratios, rate = compared(loop, way, options.repeats, options.seconds)
     except Exception as error:  # a way that does not work here is a result, and the next one may
         return line | {"note": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:160]}"}
     found = {"ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}

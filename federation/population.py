@@ -69,8 +69,10 @@ class Population:
                 # .data: a view with a version counter of its own; otherwise autograd would take another thread's step
                 # on its client for a change of this one's weights
                 row = self.storage[entry.name][client].data
-                tensors = entry.owner._parameters if entry.is_parameter else entry.owner._buffers  # setattr is far slower
-                tensors[entry.leaf] = nn.Parameter(row) if entry.is_parameter else row
+                if entry.is_parameter:  # past nn.Module's setattr, which takes several times as long
+                    entry.owner._parameters[entry.leaf] = nn.Parameter(row)
+                else:
+                    entry.owner._buffers[entry.leaf] = row
         vars(model).update(self.beside)  # past nn.Module's registry
         return model.train()
 
