@@ -144,7 +144,7 @@ def _own_answers(trained: Trained) -> list[Answer]:
     """By each client's model as it would use it, or by the one of all; nothing where it has no head."""
     algorithm, models = trained.algorithm, [used(trained, k) for k in trained.clients]
     look = lambda m, x, y: {"right": algorithm.scores(m, x, y)["accuracy"]}  # noqa: E731
-    if "accuracy" not in algorithm.scores(models[0].eval(), trained.trained_on[:1], torch.zeros(1, dtype=torch.long)):
+    if "accuracy" not in looked_at(algorithm.scores, models[0], trained.trained_on[:1], trained.dealt.labels[:1]):
         return []
     return [_answer(model, look) for model in models]
 
@@ -153,9 +153,9 @@ def _shared_answers(trained: Trained, has_heads: bool) -> list[Answer]:
     """By the model that all share, or the server's own; nothing where there is none with a head."""
     algorithm, work = trained.algorithm, trained.simulation.server_work
     if work is not None and hasattr(work, "classifier"):
-        return [lambda x, y: work.scores(x, y)["accuracy"].numpy()]
+        return [lambda x, y: work.scores(x, y)["accuracy"].cpu().numpy()]
     look = lambda m, x, y: {"right": trained.objective.scores(algorithm.global_model(m), x, y)["accuracy"]}  # noqa: E731
-    read = lambda m, x: look(m, x, torch.zeros(len(x), dtype=torch.long))  # noqa: E731
+    read = lambda m, x: look(m, x, torch.zeros(len(x), dtype=torch.long, device=x.device))  # noqa: E731
     shared = whole_shared(trained, read) if has_heads else None
     return [_answer(shared, look)] if shared else []
 

@@ -99,11 +99,11 @@ def _by_discriminator(trained: Trained, user: int, twin: Twin, asked: dict[str, 
     """How real the discriminator that was last published takes images for, nothing dropped: those that the user has
     trained on, and others."""
     dealt = trained.dealt
-    arrays = {}
+    arrays, discriminator = {}, copied(twin.discriminator).cpu()
     for which, rows in asked.items():
         images, labels = 2 * as_float(dealt.images[rows]) - 1, dealt.labels[rows]
-        whole = [torch.ones(len(rows), units) for units in hidden_units(twin.discriminator.width)]
-        arrays[f"membership/{user}/{which}"] = twin.discriminator(images, labels, whole).numpy()
+        whole = [torch.ones(len(rows), units) for units in hidden_units(discriminator.width)]
+        arrays[f"membership/{user}/{which}"] = discriminator(images, labels, whole).numpy()
     return arrays
 
 
@@ -173,8 +173,8 @@ def _seen(trained: Trained, user: int, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _begun(trained: Trained) -> list[Any]:
-    """What all users have begun with."""
-    members = [copied(trained.simulation.template) for _ in trained.clients]
+    """What all users have begun with, on the CPU."""
+    members = [copied(trained.simulation.template).cpu() for _ in trained.clients]
     if isinstance(trained.algorithm, Preparing):
         trained.algorithm.prepare(members, trained.simulation.seed)
     return members
@@ -185,18 +185,18 @@ def _begun(trained: Trained) -> list[Any]:
 
 def inverted(trained: Trained) -> Arrays:
     """`inverted/<user>/...`: what was found, the labels that it took if it needed any, and what the user has."""
-    inversion, data, begun = trained.listening(Inversion), trained.simulation.data, _begun(trained)
+    inversion, dealt, begun = trained.listening(Inversion), trained.dealt, _begun(trained)
     assert inversion is not None
     arrays: Arrays = {}
     for k in sorted(inversion.back):
-        rows = data.share(k, 1)
+        rows = trained.simulation.data.share(k, 1)
         true = trained.seen(k, rows, "attacked")
-        styles = None if data.styles is None else data.styles[rows]
+        styles = None if dealt.image_styles is None else dealt.image_styles[rows]
         found, labels = inversion.invert(k, begun[k], tuple(true.shape), styles)
         arrays |= {
             f"inverted/{k}/found": as_bytes(found),
             f"inverted/{k}/true": as_bytes(true),
-            f"inverted/{k}/labels": data.labels[rows].numpy(),
+            f"inverted/{k}/labels": dealt.labels[rows].numpy(),
         }
         if labels is not None:
             arrays[f"inverted/{k}/taken-for"] = labels.numpy()

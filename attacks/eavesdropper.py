@@ -103,7 +103,7 @@ class Eavesdropper:
             self.twin.taken += "z" in heard  # it knows that there was one
             return
         if self.settings.name == "fresh" and "z" in heard:
-            heard["z"] = torch.randn(heard["z"].shape, generator=self.draw)
+            heard["z"] = torch.randn(heard["z"].shape, generator=self.draw).to(heard["z"])
         if self.settings.name == "architecture":
             heard = {name: tensor for name, tensor in heard.items() if not name.startswith("generator.")}
         self.twin.receive(message.round, heard)
@@ -141,5 +141,5 @@ def knowledge_of(settings: Attacker, generator: Generator) -> tuple[str, ...]:
     """The same for attackers who know the same: A1 and A2 are what they start from, others what they are called."""
     if settings.name not in ("a1", "a2"):
         return (settings.label,)
-    start = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in generator.parameters())).hexdigest()
+    start = hashlib.sha256(b"".join(p.detach().cpu().numpy().tobytes() for p in generator.parameters())).hexdigest()
     return (settings.masks if settings.masks == "shared" else settings.label, start)

@@ -44,7 +44,8 @@ class Projections(Inversion):
 
     def __call__(self, message: Message) -> None:
         """Keep directions, and the first that comes back of each, as long as all classes move; and the first pull."""
-        for name, tensor in message.tensors.items() if message.round == 1 else ():
+        for name, heard in message.tensors.items() if message.round == 1 else ():
+            tensor = heard.cpu()
             if name == "theta" and len(tensor) == self.algorithm.objective.classes:
                 self.sent[f"theta.{self._asked}"] = tensor
             elif name == "barycenter_slices":

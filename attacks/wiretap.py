@@ -26,8 +26,9 @@ class Wiretap:
         self.back: dict[int, dict[str, Tensor]] = {}
 
     def __call__(self, message: Message) -> None:
-        """Keep it, unless it came too late."""
-        tensors = {name.split(".", 1)[-1] if _of_its_own(name) else name: t for name, t in message.tensors.items()}
+        """Keep it, unless it came too late; on the CPU, for whoever listens has a machine of its own."""
+        named = {name.split(".", 1)[-1] if _of_its_own(name) else name: t for name, t in message.tensors.items()}
+        tensors = {name: tensor.cpu() for name, tensor in named.items()}
         if message.round == 0:
             self.told = tensors
         elif message.round > 1 and not self.last:

@@ -35,7 +35,7 @@ class Finisher:
 
     def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: ServerWorkSettings) -> None:
         self.algorithm, self.images, self.labels, self.work = algorithm, images, labels, work
-        self.model: nn.Module = copy.deepcopy(algorithm.model())
+        self.model: nn.Module = copy.deepcopy(algorithm.model()).to(work.device)
         self.batches = 0
 
     def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:

@@ -43,7 +43,7 @@ def step(
         if not state:
             state["mean"] = [torch.zeros_like(p) for p in parameters]
             state["square"] = [torch.zeros_like(p) for p in parameters]
-            state["step"] = [torch.zeros(()) for _ in parameters]
+            state["step"] = [torch.zeros((), device=p.device) for p in parameters]  # where the fused step reads it
         adam(
             parameters,
             [_laid_out_as(p, g) for p, g in zip(parameters, gradients, strict=True)],

@@ -6,9 +6,10 @@ The engine asks for each in one place, by `isinstance`. Whoever reads FedAvg or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+import torch
 from torch import Generator, Tensor
 
 from common.errors import InputError
@@ -150,12 +151,14 @@ class ServerWorkSettings:
         seed: of the run; what the server and its clients agree on in secret follows from it.
         optimiser, batch_size: the clients', for a server that takes their steps with them, or such as they do.
         styles: of the server's own images, (images,); None if images show none.
+        device: where its models are.
     """
 
     seed: int
     optimiser: OptimiserSettings
     batch_size: int
     styles: Tensor | None = None
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
 
 class ServerWork(Protocol):

@@ -130,11 +130,13 @@ class LocalWork:
             Diverged: a client's loss is not finite.
         """
 
+        planned = [(phase, updates_of(phase, self.template)) for phase in phases]
+
         def work(client: int, model: nn.Module) -> list[Row]:
             try:
                 self.population.lend(model, client)
-                numbered = enumerate(phases)
-                return [r for n, phase in numbered for r in self._phase(round, client, model, n, phase, stage)]
+                numbered = enumerate(planned)
+                return [r for n, plan in numbered for r in self._phase(round, client, model, n, *plan, stage)]
             except Exception as error:
                 error.add_note(f"while training client {client} in round {round}")
                 raise
@@ -160,9 +162,10 @@ class LocalWork:
                 under_way.append((model, pool.submit(work, client, model)))
             yield from itertools.starmap(_result, under_way)
 
-    def _phase(self, round: int, client: int, model: nn.Module, number: int, phase: Phase, stage: str) -> list[Row]:
+    def _phase(
+        self, round: int, client: int, model: nn.Module, number: int, phase: Phase, updates: list[Update], stage: str
+    ) -> list[Row]:
         place = f"{stage}/{client}/{number}"
-        updates = updates_of(phase, self.template)
         leaves = [moving(model, update, phase) for update in updates]
         states = [self._optimiser_state(f"{place}/{u}") for u in range(len(updates))]
         losses: list[list[Tensor]] = [[] for _ in updates]

@@ -37,7 +37,8 @@ batch_norm = Names(lambda name, owner: isinstance(owner, _BatchNorm))
 
 def names(*paths: str) -> Names:
     """The tensors at or below these module paths: `names("w", "encoder.conv1")`."""
-    return Names(lambda name, owner: any(name == path or name.startswith(f"{path}.") for path in paths))
+    below = tuple(f"{path}." for path in paths)
+    return Names(lambda name, owner: name in paths or name.startswith(below))
 
 
 def anywhere(part: str) -> Names:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from common.optimisers import State, step
 from federation.algorithm import Objective
+from federation.data import on_device
 from federation.functional import gradients
 from federation.hooks import ServerWorkSettings
 from federation.names import selected
@@ -43,7 +44,7 @@ def train_on(
     parts = [rows for _ in range(epochs) for rows in torch.randperm(len(images), generator=draw).split(work.batch_size)]
     parts = [rows for rows in parts if len(rows) > 1]  # batch norm needs two
     for n, rows in enumerate(parts, start=batches + 1):
-        batch = objective.draw(images[rows], labels[rows], draw)
+        batch = on_device(objective.draw(images[rows], labels[rows], draw), images.device)
         if styles is not None:
             batch["style"] = styles[rows]
         for update, own, state in zip(updates, leaves, states, strict=True):

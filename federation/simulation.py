@@ -134,8 +134,9 @@ class Simulation:
         self.server = Server(tensors, parameters, self.settings.server)
         members, own = self.population.members, self.data.server
         styles = None if self.data.styles is None else self.data.styles[own]
-        work = ServerWorkSettings(self.seed, self.settings.optimiser, self.settings.batch_size, styles)
         images, labels = as_float(self.data.images[own]), self.data.labels[own]
+        optimiser, batch_size = self.settings.optimiser, self.settings.batch_size
+        work = ServerWorkSettings(self.seed, optimiser, batch_size, styles, images.device)
         algorithm = self.algorithm
         self.server_work: ServerWork | None = None
         if isinstance(algorithm, WorkingServer):

@@ -141,10 +141,10 @@ class Search:
         self.inb, self.exchange, self.x = inb, exchange, x
         self.domains, classes, _, d = x.shape
         draw = torch.Generator().manual_seed(random_key(exchange.seed, "directions", exchange.round))
-        self.theta = stiefel.random(classes, d, inb.directions, draw)
+        self.theta = stiefel.random(classes, d, inb.directions, draw).to(x.device)
         # ours is Eq. 2, the mean over domains; the authors' code (iaf/swd_hist.py) takes its steps on the sum
-        self.tau = torch.full((classes,), inb.first_step * self.domains, dtype=torch.float64)
-        self.active = torch.arange(classes)
+        self.tau = self.theta.new_full((classes,), inb.first_step * self.domains)
+        self.active = torch.arange(classes, device=x.device)
         self.notes: list[dict[str, float]] = []
 
     def run(self) -> tuple[Tensor, list[dict[str, float]]]:
@@ -167,7 +167,8 @@ class Search:
         slope = stiefel.slope(theta, gradient)
         tried = self.exchange.down(theta=stiefel.cayley(theta, gradient, tau)).double()
         direction = stiefel.recovered(theta, tried, tau)
-        left, trials = torch.arange(len(which)), torch.zeros(len(which))
+        left = torch.arange(len(which), device=which.device)
+        trials = torch.zeros(len(which), device=which.device)
         for _ in range(TRIALS):
             found, ordered, centre = self._objective(tried, which[left])
             self._accept(which[left], tried, found, ordered, centre)

@@ -93,7 +93,7 @@ class PSFedGAN(Algorithm):
 
     def generator_loss(self, m: Any, batch: Batch) -> Tensor:
         """-log D(G(z))."""
-        dropped = agreed_masks(self.width, self.dropout, len(batch["y"]), (int(m.secret), int(m.taken)))
+        dropped = agreed_masks(self.width, self.dropout, batch["sent_labels"], (int(m.secret), int(m.taken)))
         return generator_loss(m, batch["sent_z"], batch["sent_labels"], dropped)
 
     def published(self, m: Any, batch: Batch) -> dict[str, Tensor]:
@@ -150,7 +150,7 @@ class PSFedGAN(Algorithm):
 
     def _eavesdropper(self, attacker: Attacker, user: int, secret: int, work: ServerWorkSettings) -> Eavesdropper:
         seed = random_key(work.seed, attacker.label, user) % 2**62
-        twin = self.twin(secret, secret if attacker.masks == "shared" else seed, work.optimiser)
+        twin = self.twin(secret, secret if attacker.masks == "shared" else seed, work)
         true = twin.generator
         if attacker.name == "architecture":
             twin.generator = self.from_secret(seed, max(1, self.width // 2))
@@ -158,11 +158,13 @@ class PSFedGAN(Algorithm):
             twin.generator = self.from_secret(seed)
         else:
             twin.generator = attacker.perturbed(true)
+        twin.generator.to(work.device)
         return Eavesdropper(attacker, user, twin, seed, true)
 
-    def twin(self, secret: int, dropped: int, optimiser: OptimiserSettings) -> Twin:
+    def twin(self, secret: int, dropped: int, work: ServerWorkSettings) -> Twin:
         """Who takes a user's steps with it, given the secret of its generator's start and that of what D drops."""
-        return Twin(self.from_secret(secret), self.model().discriminator, self.dropout, dropped, optimiser)
+        parts = self.from_secret(secret).to(work.device), self.model().discriminator.to(work.device)
+        return Twin(*parts, self.dropout, dropped, work.optimiser)
 
     def from_secret(self, secret: int, width: int | None = None) -> Generator:
         """The generator that this secret stands for, or one of another width."""
@@ -179,10 +181,10 @@ class Cloud:
         self, algorithm: PSFedGAN, secrets: list[int], images: Tensor, labels: Tensor, work: ServerWorkSettings
     ) -> None:
         self.algorithm, self.work, self.own = algorithm, work, (images, labels)
-        self.twins = [algorithm.twin(secret, secret, work.optimiser) for secret in secrets]
+        self.twins = [algorithm.twin(secret, secret, work) for secret in secrets]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(random_key(work.seed, "classifier"))
-            self.classifier = algorithm.objective.model()
+            self.classifier = algorithm.objective.model().to(work.device)
         self.states: list[State] = []
         if len(images):
             self._train(0, images, labels)
@@ -200,7 +202,7 @@ class Cloud:
 
     def _images(self, twin: Twin, draw: torch.Generator) -> tuple[Tensor, Tensor]:
         """Synthetic images in [0, 1] and their labels, evenly over those of the user."""
-        known = torch.tensor(sorted(twin.labels))
+        known = torch.tensor(sorted(twin.labels), device=self.work.device)
         count = self.algorithm.synthetic
         labels = known.repeat(-(-count // len(known)))[:count]
         return images_of(twin.generator, torch.randn(count, self.algorithm.latent, generator=draw), labels), labels
@@ -215,7 +217,8 @@ class Cloud:
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Of the global classifier."""
-        return self.algorithm.objective.scores(self.classifier.eval(), x, y)
+        device = self.work.device
+        return self.algorithm.objective.scores(self.classifier.eval(), x.to(device), y.to(device))
 
     def state(self) -> dict[str, Any]:
         """Twins, the classifier, its optimiser."""

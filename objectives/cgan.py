@@ -80,14 +80,17 @@ def tensors_of(m: Any, part: str) -> dict[str, Tensor]:
     return {f"{part}.{name}": p.detach() for name, p in getattr(m, part).named_parameters()}
 
 
-def agreed_masks(width: int, dropout: float, images: int, secret: tuple[int, int]) -> Masks:
-    """What a discriminator of this width drops in a step on G, for whoever knows the secret and the step's number."""
-    return masks(width, dropout, images, torch.Generator().manual_seed(random_key(*secret)))
+def agreed_masks(width: int, dropout: float, labels: Tensor, secret: tuple[int, int]) -> Masks:
+    """What a discriminator of this width drops in a step on G with these labels, for whoever knows the secret and the
+    step's number."""
+    drawn = masks(width, dropout, len(labels), torch.Generator().manual_seed(random_key(*secret)))
+    return [mask.to(labels.device) for mask in drawn]
 
 
 @torch.no_grad()
 def images_of(generator: Generator, z: Tensor, labels: Tensor) -> Tensor:
     """Images (n, channels, height, width) in [0, 1]."""
+    z, labels = (given.to(generator.embedding.weight.device) for given in (z, labels))
     parts = [generator(*pair) for pair in zip(z.split(512), labels.split(512), strict=True)]
     return (torch.cat(parts) + 1) / 2
 
@@ -142,7 +145,7 @@ class Twin:
 
     def follow(self, z: Tensor, labels: Tensor) -> float:
         """A step on G with this z and these labels; the loss before it."""
-        dropped = agreed_masks(self.discriminator.width, self.dropout, len(z), (self.secret, self.taken))
+        dropped = agreed_masks(self.discriminator.width, self.dropout, labels, (self.secret, self.taken))
         parameters: list[Tensor] = list(self.generator.parameters())
         loss = generator_loss(self, z, labels, dropped)
         step(self.optimiser, parameters, list(torch.autograd.grad(loss, parameters)), self.optimiser_state)

@@ -92,14 +92,14 @@ def estimated(z: Tensor, bins: int) -> Distribution:
     """Of samples z (..., n): a histogram with bins of equal width of the Gaussian's distribution function."""
     mean, deviation, u = _standardised(z)
     which = (u * bins).floor().long().clamp(0, bins - 1)
-    counts = torch.zeros(*z.shape[:-1], bins, dtype=z.dtype).scatter_add_(-1, which, torch.ones_like(z)) + LEAST_COUNT
+    counts = z.new_zeros(*z.shape[:-1], bins).scatter_add_(-1, which, torch.ones_like(z)) + LEAST_COUNT
     masses = torch.cat([torch.zeros_like(mean), counts.cumsum(-1) / counts.sum(-1, keepdim=True)], dim=-1)
     return _with_bins(mean, deviation, masses)
 
 
 def barycenter(domains: Distribution, points: int = POINTS) -> Distribution:
     """Whose inverse is the mean of the domains' inverses (their first axis), at `points` evenly spaced masses."""
-    p = (torch.arange(points, dtype=domains.mean.dtype) + 0.5) / points
+    p = (torch.arange(points).to(domains.mean) + 0.5) / points
     curve = domains.inverse(p.expand(*domains.mean.shape[:-1], points)).mean(dim=0)
     mean, deviation, u = _standardised(curve)
     return _with_masses(mean, deviation, u)

@@ -171,9 +171,9 @@ def spec(algorithm: str | dict[str, Any], objective: str | dict[str, Any] = "cla
     return Spec(**content | {"objective": objective, "algorithm": algorithm} | more)
 
 
-def left_by(spec: Spec, folder: Path, judged: bool = False) -> RunFolder:
+def left_by(spec: Spec, folder: Path, judged: bool = False, device: str = "cpu") -> RunFolder:
     """The folder that a run leaves; `judged`, with a judge that was trained for an epoch."""
-    assert train(spec, folder, "") == "ok"
+    assert train(spec, folder, "", device=device) == "ok"
     if not judged:
         return RunFolder(folder)
     train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", folder / "judge.safetensors")

@@ -4,6 +4,7 @@ import ast
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from federation.names import selected
 from objectives import OBJECTIVES
 from partitions import Partition
 from tests.digits import STYLES, check_draws, dealt, left_by, same, spec, trained, with_a_stop
+from tests.mutation import mutated
+from tests.pretended import DEVICE, Elsewhere, pretended_gpu
 
 ALGORITHMS = sorted(algorithm_modules())
 NETWORKS = {
@@ -53,6 +56,7 @@ TRAINING = {
     "ps-fedgan": {"optimiser_state": "persistent"},
 }
 """Of the algorithms that would otherwise break without a word; see test_settings."""
+SENDING_NOTHING = ("local", "centralized", "server-only")
 NEED_LABELS = ("naivemix", "fedmix", "sda-fl")
 """Baselines that work on labels, and so with classification alone."""
 
@@ -114,12 +118,18 @@ def _fitting(name: str) -> str:
 
 
 def _simulation(
-    name: str, objective: str = "", workers: int = 1, listeners=(), keep_own: bool = True, **training
+    name: str,
+    objective: str = "",
+    workers: int = 1,
+    listeners=(),
+    keep_own: bool = True,
+    device: str = "cpu",
+    **training,
 ) -> Simulation:
     objective = objective or _fitting(name)
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
-    options = {"workers": workers, "listeners": listeners, "start": STARTS.get(name)}
+    options = {"workers": workers, "listeners": listeners, "device": device, "start": STARTS.get(name)}
     simulation = Simulation(algorithm, client_data(_dealt(name), pooled(algorithm)), settings, 5, **options)
     if keep_own:
         simulation.keep_own()
@@ -332,29 +342,135 @@ def test_a_run_leaves_its_folder_whole_and_its_checkpoint_nowhere(name, tmp_path
     assert bool(noted) == (issubclass(algorithm_class(name), Exchanging))
 
 
+def _attacked(name: str, objective: str = "", inverted: bool = True, **training) -> dict[str, Any]:
+    """The settings of a round of a few images each, of which others make what they can."""
+    asked = _spec(name, objective or _fitting(name), rounds=1, local_steps=2, **training).model_dump(mode="json")
+    asked["data"] |= {"per_class": 2} if name in DATA else {"at_most": 2}
+    asked["samples"]["members"] = 2
+    if inverted:
+        asked["inversion"] = {"iterations": 1}
+    return asked | ({"start": "conformance/start"} if name in STARTS else {})
+
+
+def _beside_its_start(name: str, folder: Path) -> Path:
+    """The folder of a run of this name, and in another one what it starts from, if it does."""
+    if name in STARTS:
+        (folder / "conformance" / "start").mkdir(parents=True)
+        left = {f"clients/{key}": tensor for key, tensor in STARTS[name].items()}
+        save_file(left, folder / "conformance" / "start" / "model.safetensors")
+    return folder / "conformance" / name
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_what_its_clients_send_is_attacked_or_they_send_nothing(name, tmp_path):
-    spec, folder = _spec(name, _fitting(name), rounds=1, local_steps=2), tmp_path / "conformance" / name
-    few = {"per_class": 2} if name in DATA else {"at_most": 2}
-    settings = spec.model_dump(mode="json") | {"inversion": {"iterations": 1}, "features": False}
-    settings["data"] |= few
-    settings["samples"]["members"] = 2
-    if name in STARTS:
-        settings["start"] = "conformance/start"
-        (tmp_path / "conformance" / "start").mkdir(parents=True)
-        save_file(
-            {f"clients/{k}": t for k, t in STARTS[name].items()}, tmp_path / "conformance/start/model.safetensors"
-        )
-    folder = tmp_path / "conformance" / name
-    if name in ("local", "centralized", "server-only"):
+    spec, folder = Spec(**_attacked(name) | {"features": False}), _beside_its_start(name, tmp_path)
+    if name in SENDING_NOTHING:
         with pytest.raises(InputError, match=f"inversion: clients of algorithm '{name}' send nothing"):
-            left_by(Spec(**settings), folder)
+            left_by(spec, folder)
         return
-    left = left_by(Spec(**settings), folder).samples
+    left = left_by(spec, folder).samples
     users = range(spec.data.clients)
     assert all(left[f"inverted/{k}/found"].shape == left[f"inverted/{k}/true"].shape for k in users)
     asked = {key for key in left if key.startswith("membership/")}
     assert asked == {f"membership/{k}/{who}" for k in users for who in ("members", "others") if name != "fedinb"}
+
+
+# ---- on a GPU
+
+
+ON_A_GPU = [
+    *((name, "") for name in ALGORITHMS),
+    *(("fedavg", objective) for objective in OBJECTIVES if objective != "simclr"),
+    ("padpaf", "gan"),
+    ("padpaf", "vae"),
+]
+"""Every algorithm with what fits it, every objective, and what the former then miss."""
+ADAM, GENTLE = {"optimiser": {"name": "adam", "lr": 1e-3}}, {"optimiser": {"lr": 0.005}}
+INVERTED = ("fedavg", "fedinb", "ps-fedgan")
+"""One of each kind of inversion, which takes far longer than all else."""
+EVERYTHING = {
+    "abilities": ["codes", "answers", "generation", "translation"],
+    "score_every": 1,
+    "samples": {"images": 20, "probed": 60},
+}
+ATTACKERS = [{"name": "a1", "r": "0.9"}, {"name": "fresh"}, {"name": "architecture"}, {"name": "missed-step"}]
+TOLERANCE = 0.05
+"""How far a GPU may end from the CPU, as a part of the way that training goes. Other kernels add in other orders, and
+Adam's first steps, all of one size, make a whole step of that where a gradient is nearly 0."""
+
+
+def check_leaves_the_same_elsewhere(name: str, objective: str, folder: Path) -> None:
+    """A run, its abilities, its attacks and all that it writes, to the bit."""
+    inverted, training = name in INVERTED and not objective, ADAM if objective in ("gan", "vae") else {}
+    asked = _attacked(name, objective, inverted, **training) | EVERYTHING
+    asked["algorithm"] |= {"ps-fedgan": {"attackers": ATTACKERS}, "padpaf": {"restyle_steps": 1}}.get(name, {})
+    here = left_by(Spec(**asked), _beside_its_start(name, folder / "here"))
+    with pretended_gpu():
+        there = left_by(Spec(**asked), _beside_its_start(name, folder / "there"), device=DEVICE)
+    files = {path.name for path in here.path.iterdir()}
+    assert files == {path.name for path in there.path.iterdir()}
+    for file in files - {"provenance.json", "features.npz", "samples.npz"}:
+        assert (here.path / file).read_bytes() == (there.path / file).read_bytes(), file
+    for file in files & {"features.npz", "samples.npz"}:
+        ours, theirs = np.load(here.path / file), np.load(there.path / file)
+        assert set(ours) == set(theirs)
+        assert all(np.array_equal(ours[key], theirs[key]) for key in ours), file
+
+
+@pytest.mark.parametrize(("name", "objective"), ON_A_GPU)
+def test_a_run_on_a_gpu_that_is_pretended_leaves_what_one_on_the_cpu_does(name, objective, tmp_path):
+    """Whatever is on the wrong side would be refused; this needs no GPU."""
+    check_leaves_the_same_elsewhere(name, objective, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "part", "right", "wrong", "where"),
+    [
+        ("fedstyle", "methods.fedstyle", "FedStyle", "torch.arange(2, device=x.device)", "torch.arange(2)", None),
+        ("fedmix", "federation.simulation", "_on", "labels=data.labels.to(device)", "labels=data.labels", None),
+        ("sda-fl", "common.optimisers", "step", "device=p.device", "device='cpu'", "federation.local"),
+        ("ps-fedgan", "federation.data", "on_device", "tensor.to(device)", "tensor", "federation.local"),
+        ("ps-fedgan", "objectives.cgan", "agreed_masks", "mask.to(labels.device)", "mask", "methods.ps_fedgan"),
+        ("fedinb", "objectives.monotone", "barycenter", ".to(domains.mean)", ".double()", None),
+    ],
+)
+def test_tensors_that_are_left_on_the_cpu_are_caught(name, module, part, right, wrong, where, tmp_path):
+    with mutated(module, part, right, wrong, where=where), pytest.raises(Elsewhere, match=r"aten\..* on the CPU"):
+        check_leaves_the_same_elsewhere(name, "", tmp_path)
+
+
+def _after_a_round(name: str, objective: str, **settings: Any) -> Simulation:
+    training = ADAM if objective in ("gan", "vae", "stargan") else GENTLE
+    simulation = _simulation(name, objective, rounds=1, **{**training, **settings})
+    simulation.run()
+    return simulation
+
+
+def check_alike(here: Simulation, there: Simulation) -> None:
+    """All parameters that a round has moved, together, are the same to `TOLERANCE` of their way, and so are buffers."""
+    start, parameters = here.template.state_dict(), dict(here.template.named_parameters())
+    ours, theirs = (s.server.tensors | s.population.storage for s in (here, there))
+    for keys in (ours.keys() & parameters, ours.keys() - parameters):
+        apart = sum(float((theirs[key].cpu().double() - ours[key].double()).square().sum()) for key in keys)
+        moved = sum(float((ours[key].double() - start[key].double()).square().sum()) for key in keys)
+        assert apart <= TOLERANCE**2 * moved
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize(("name", "objective"), ON_A_GPU)
+def test_it_trains_on_a_gpu_as_on_the_cpu(name, objective):
+    here = _after_a_round(name, objective)
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        check_alike(here, _after_a_round(name, objective, device="cuda"))
+
+
+def test_other_kernels_are_alike_and_a_longer_step_is_caught():
+    here = _after_a_round("fedavg", "gan")
+    with torch.backends.mkldnn.flags(enabled=False):
+        check_alike(here, _after_a_round("fedavg", "gan"))
+    longer = {"optimiser": {"name": "adam", "lr": 1.2e-3}}
+    with pytest.raises(AssertionError, match="<="):
+        check_alike(here, _after_a_round("fedavg", "gan", **longer))
 
 
 # ---- how it is written
