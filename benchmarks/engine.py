@@ -34,13 +34,13 @@ def settings(rounds: int = 1, participation: float = 1.0) -> TrainingSettings:
     return TrainingSettings(rounds=rounds, local_epochs=1, batch_size=32, optimiser=plain, participation=participation)
 
 
-def engine(clients: int, images: int, workers: int = 1, *, sampled: int | None = None) -> Simulation:
+def engine(clients: int, images: int, workers: int = 1, *, sampled: int | None = None, rounds: int = 1) -> Simulation:
     """A simulation that is ready to run; `sampled` clients take part in a round, or all of them."""
     images_are = {"channels": 1, "image_size": 28}
     encoder = partial(McMahanCNN, **images_are)
     objective = checked(Classification, "objective", {}, encoder=encoder, classes=10, **images_are)
     algorithm = checked(FedAvg, "algorithm", {}, objective=objective)
-    asked = settings(participation=(sampled or clients) / clients)
+    asked = settings(rounds, participation=(sampled or clients) / clients)
     return Simulation(algorithm, mnist_like(clients, images), asked, SEED, workers=workers)
 
 
