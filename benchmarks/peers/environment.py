@@ -51,7 +51,7 @@ def _make(folder: Path, pinned: Path) -> None:
     # not this environment's packages, which a PYTHONPATH may name
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as elsewhere:
-        command = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", pinned]
+        command = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", str(pinned)]
         done = subprocess.run(command, cwd=elsewhere, env=alone, capture_output=True, text=True)
     if done.returncode:
         raise NotInstalled(f"{pinned.name}: {(done.stderr.strip().splitlines() or ['pip failed'])[-1]}")

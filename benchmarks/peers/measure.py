@@ -25,8 +25,8 @@ class Costs:
         start: when it was started; all times are seconds of one clock.
         rounds: when it was ready, and when each of its rounds was over.
         looks: at its processes: when, and the processor seconds of all of them until then.
-        memory: MiB, the most that all had at once: what each has for itself, and, once since programs and shared
-            memory are the same for all, the most that one has of these.
+        memory: MiB, the most that all had at once: what each has for itself, and once what files and shared memory are
+            mapped, of the process that has most of these.
     """
 
     start: float

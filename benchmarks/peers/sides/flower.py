@@ -60,7 +60,11 @@ def run(problem: Problem, workers: int, rounds: int, after_round: AfterRound) ->
 
         strategy.start(grid, ArrayRecord(problem.initial), num_rounds=rounds, evaluate_fn=evaluate)
 
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "FLWR_TELEMETRY_ENABLED": "0"}
+    os.environ |= {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # actors, otherwise at 15, would wait for whatever else the machine does
+    }
     with TemporaryDirectory() as folder:
         os.environ[FILE] = str(Path(folder) / "problem.pt")
         problem.save(Path(os.environ[FILE]))

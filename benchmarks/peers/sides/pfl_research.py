@@ -35,7 +35,7 @@ class _Trained(nn.Module):
         return {}
 
 
-class _Rounds(TrainingProcessCallback):  # type: ignore[misc]
+class _Rounds(TrainingProcessCallback):
     def __init__(self, after_round: AfterRound) -> None:
         self.after_round = after_round
 
