@@ -6,7 +6,7 @@
 
 FedAvg with the CNN of McMahan et al. on images of MNIST's size, plain SGD on batches of 32. Every side is a process of
 its own in each repeat, one after the other; a peer's is in an environment of its own, which is made if it is not there.
-Ratios are to `ours-2`, of the same repeat: above 1 the engine is faster, or needs less.
+Ratios are to `ours-2`: above 1 the engine is faster, or needs less.
 """
 
 import argparse
@@ -56,6 +56,7 @@ class Side:
 SIDES = {
     "ours-2": Side("ours", 2),
     "ours-1": Side("ours", 1),
+    "ours-2-channels-last": Side("ours_channels_last", 2),
     "bare": Side("bare", 2, rounds_at_once=2, most=IN_A_ROUND),
     "flower": Side("flower", 2, "flower"),
     "pfl-2": Side("pfl_research", 2, "pfl"),
@@ -131,6 +132,7 @@ class Comparison:
                 for name, found in self.measured.items():
                     if not found.why:
                         self._measure(name, found, file, first=repeat == 0)
+                        print(f"{repeat + 1} of {repeats}: {name} {found.why}", file=sys.stderr, flush=True)
             self._compare(Path(folder))
 
     def _measure(self, name: str, found: Measured, file: Path, first: bool) -> None:
@@ -170,12 +172,12 @@ class Figures:
 
 
 RATIOS = ("round", "processor", "memory")
-COLUMNS = ["side", *(f"{name} / ours ({OURS}): {of}" for name in RATIOS for of in ("median", "least", "most"))]
+COLUMNS = ["side", *(f"{name} / {OURS}" for name in RATIOS)]
 COLUMNS += ["round, s", "processor of a round, s", "memory, MiB", "start-up, s", "weights apart"]
 
 
 def row(side: str, measured: dict[str, Measured]) -> list[str]:
-    """A side's cells, under COLUMNS; ratios are of the same repeat."""
+    """A side's cells, under COLUMNS: medians; ratios are of the same repeat, with the least and the most."""
     found = measured[side]
     if found.why:
         return [side, found.why]
@@ -184,7 +186,7 @@ def row(side: str, measured: dict[str, Measured]) -> list[str]:
     cells = [side]
     for name in RATIOS:
         ratios = [getattr(a, name) / getattr(b, name) for a, b in zip(mine, ours, strict=False)]
-        cells += [f"{of(ratios):.2f}" if ratios else "" for of in (median, min, max)]
+        cells.append(f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "")
     for name, form in (("round", ".2f"), ("processor", ".2f"), ("memory", ",.0f"), ("start_up", ".1f")):
         cells.append(format(median(getattr(figures, name) for figures in mine), form))
     return [*cells, "" if found.difference is None else f"{found.difference:.1e}"]

@@ -103,8 +103,8 @@ def test_adding_a_program_that_is_not_ours(checkout):
 
 @pytest.mark.slow
 def test_a_program_for_flower_comes_to_our_fedavgs_accuracy(tmp_path):
-    """Within three standard errors of the difference of means, by the spread over the page's seeds; they differ in
-    initial weights and in the order of images, so no closer than chance."""
+    """Within four standard errors of the difference of means over the page's seeds. They start from other weights and
+    go through images in another order, so that runs of one seed are no nearer to each other than those of two."""
     try:
         python_of("flower")
     except NotInstalled as error:
@@ -118,10 +118,10 @@ def test_a_program_for_flower_comes_to_our_fedavgs_accuracy(tmp_path):
             if of == ("accuracy", "shared", "", "", ""):
                 found[row["method"]].append(float(row["value"]))
     ours, theirs = found["fedavg"], found["flower"]
-    assert len(ours) == len(theirs) == 5
-    error = ((variance(ours) + variance(theirs)) / 5) ** 0.5
-    assert error < 0.025  # or seeds would tell nothing apart
-    assert abs(mean(ours) - mean(theirs)) < 3 * error
+    assert len(ours) == len(theirs) == 10
+    error = ((variance(ours) + variance(theirs)) / 10) ** 0.5
+    assert error < 0.02  # or it would tell nothing apart
+    assert abs(mean(ours) - mean(theirs)) < 4 * error
 
 
 def _anchors(page: Path) -> set[str]:
