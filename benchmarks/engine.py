@@ -30,8 +30,8 @@ SEED = 1
 
 def settings(**others: Any) -> TrainingSettings:
     """One round of plain SGD on batches of 32, unless `others` say something else."""
-    plain = OptimiserSettings(lr=0.05)
-    return TrainingSettings(**{"rounds": 1, "local_epochs": 1, "batch_size": 32, "optimiser": plain} | others)
+    usual: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "batch_size": 32, "optimiser": OptimiserSettings(lr=0.05)}
+    return TrainingSettings(**usual | others)
 
 
 def engine(clients: int, images: int, workers: int = 1, *, sampled: int | None = None, **others: Any) -> Simulation:
