@@ -28,19 +28,23 @@ from objectives import Classification
 SEED = 1
 
 
-def settings(rounds: int = 1, participation: float = 1.0) -> TrainingSettings:
-    """Plain SGD on batches of 32."""
-    plain = OptimiserSettings(lr=0.05)
-    return TrainingSettings(rounds=rounds, local_epochs=1, batch_size=32, optimiser=plain, participation=participation)
+def settings(**others: Any) -> TrainingSettings:
+    """One round of plain SGD on batches of 32, unless `others` say something else."""
+    usual: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "batch_size": 32, "optimiser": OptimiserSettings(lr=0.05)}
+    return TrainingSettings(**usual | others)
 
 
-def engine(clients: int, images: int, workers: int = 1, *, sampled: int | None = None) -> Simulation:
-    """A simulation that is ready to run; `sampled` clients take part in a round, or all of them."""
+def engine(clients: int, images: int, workers: int = 1, *, sampled: int | None = None, **others: Any) -> Simulation:
+    """A simulation that is ready to run; `sampled` clients take part in a round, or all of them.
+
+    Args:
+        others: settings of the training.
+    """
     images_are = {"channels": 1, "image_size": 28}
     encoder = partial(McMahanCNN, **images_are)
     objective = checked(Classification, "objective", {}, encoder=encoder, classes=10, **images_are)
     algorithm = checked(FedAvg, "algorithm", {}, objective=objective)
-    asked = settings(participation=(sampled or clients) / clients)
+    asked = settings(participation=(sampled or clients) / clients, **others)
     return Simulation(algorithm, mnist_like(clients, images), asked, SEED, workers=workers)
 
 

@@ -1,5 +1,6 @@
 """The documentation's steps, executed word for word, and its promises held against the code."""
 
+import csv
 import importlib.util
 import inspect
 import re
@@ -7,11 +8,13 @@ import shlex
 import subprocess
 from contextlib import nullcontext
 from pathlib import Path
+from statistics import mean, variance
 
 import pytest
 import yaml
 from snakemake.cli import get_argument_parser
 
+from benchmarks.peers.environment import NotInstalled, python_of
 from common.algorithms import algorithm_modules
 from common.codehash import ROOT
 from common.sources import KNOWN
@@ -96,6 +99,29 @@ def test_adding_a_program_that_is_not_ours(checkout):
     assert re.search(r"0\.\d{3}", _row(checkout, "pca"))
     assert (checkout.path / "results" / "tiny" / "records" / "fedstyle" / "pca.csv").is_file()
     assert "can be trained" in checkout.run("diptych", "check", "--scale", "tiny")
+
+
+@pytest.mark.slow
+def test_a_program_for_flower_comes_to_our_fedavgs_accuracy(tmp_path):
+    """Within four standard errors of the difference of means over the page's seeds. They start from other weights and
+    go through images in another order, so that runs of one seed are no nearer to each other than those of two."""
+    try:
+        python_of("flower")
+    except NotInstalled as error:
+        pytest.skip(str(error))
+    checkout = Checkout(tmp_path / "diptych")
+    _follow("flower.md", checkout)
+    found: dict[str, list[float]] = {"fedavg": [], "flower": []}
+    with open(checkout.path / "results" / "mine" / "records.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            of = row["metric"], row["role"], row["setting"], row["domain"], row["client"]
+            if of == ("accuracy", "shared", "", "", ""):
+                found[row["method"]].append(float(row["value"]))
+    ours, theirs = found["fedavg"], found["flower"]
+    assert len(ours) == len(theirs) == 10
+    error = ((variance(ours) + variance(theirs)) / 10) ** 0.5
+    assert error < 0.02  # or it would tell nothing apart
+    assert abs(mean(ours) - mean(theirs)) < 4 * error
 
 
 def _anchors(page: Path) -> set[str]:
