@@ -5,18 +5,16 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from reporting.canvas import PAPER, empty
+from reporting.canvas import PAPER, Line, empty, lines_of
 from reporting.records import published
 from reporting.verdict import SEEDS
 
 Curves = Mapping[str, Mapping[str, Sequence[str]]]
 """The name of a quantity -> the columns of its records, and the values that are asked for."""
-Colour = tuple[float, float, float]
 PLAIN = {"setting": [""], "role": [""], "client": [""], "aggregate": ["none"], "protocol": [""]}
 """What is asked for where nothing else is said."""
 LATER = ["scale", "run", *PLAIN]
@@ -57,16 +55,15 @@ def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
     measured = [name for name in curves if name in set(points["quantity"])]
     if not measured:
         return empty()
-    called = list(dict.fromkeys(points["called"]))
-    colours = dict(zip(called, sns.color_palette("husl", len(called)), strict=True))
+    lines = lines_of(points)
     figure, axes = plt.subplots(
         1, len(measured), figsize=(4.2 * len(measured) + 2.6, 3.4), squeeze=False, layout="constrained"
     )
     for axis, name in zip(axes[0], measured, strict=True):
         of_panel = points[points["quantity"] == name]
         for (method, _), line in of_panel.groupby(["called", "scale"], sort=False):
-            _line(axis, line, colours[str(method)], str(method))
-        _printed(axis, of_panel, curves[name], colours)
+            _line(axis, line, lines[str(method)], str(method))
+        _printed(axis, of_panel, curves[name], lines)
         axis.set(xscale="log", xlabel="share of the published training", title=name)
         axis.set_xlim(right=1.5)  # where the paper's training ends is in sight
         axis.title.set_fontsize(9)
@@ -77,19 +74,15 @@ def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
     return figure
 
 
-def _line(axis: Axes, line: pd.DataFrame, colour: Colour, called: str) -> None:
+def _line(axis: Axes, points: pd.DataFrame, line: Line, called: str) -> None:
     """Means over seeds, and their deviation."""
-    by_share = line.groupby("share")["value"].agg(["mean", "std", "count"])
+    by_share = points.groupby("share")["value"].agg(["mean", "std", "count"])
     spread = by_share["std"].where(by_share["count"] >= SEEDS, np.nan)
-    axis.errorbar(by_share.index, by_share["mean"], spread, color=colour, marker="o", ms=3, lw=1, label=called)
+    colour, marker, dash = line
+    axis.errorbar(by_share.index, by_share["mean"], spread, c=colour, marker=marker, ls=dash, ms=3, lw=1, label=called)
 
 
-def _printed(
-    axis: Axes,
-    rows: pd.DataFrame,
-    where: Mapping[str, Sequence[str]],
-    colours: Mapping[str, tuple[float, float, float]],
-) -> None:
+def _printed(axis: Axes, rows: pd.DataFrame, where: Mapping[str, Sequence[str]], lines: Mapping[str, Line]) -> None:
     """What the paper prints of the methods that are there, unless ours are stand-ins for it."""
     first = rows.iloc[0]
     cells = published(first["paper"], first["table"])
@@ -97,5 +90,5 @@ def _printed(
     for (method, variant), group in cells.groupby(["method", "variant"]):
         ours = rows[(rows["method"] == method) & (rows["variant"] == variant) & (rows["stand_in"] == "")]
         if len(ours):
-            colour = colours[ours["called"].iloc[0]]
+            colour, *_ = lines[ours["called"].iloc[0]]
             axis.scatter(1, group["value"].astype(float).mean(), marker="D", s=26, color=colour, edgecolors=PAPER)

@@ -1,5 +1,7 @@
 """What all figures share: their look, what error bars show, and the figure of nothing."""
 
+import itertools
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -13,6 +15,21 @@ PAPER = "0.6"
 """The grey of published numbers."""
 SPLITS = {"iid": "Ho", "dirichlet-0.2": "He@0.2", "dirichlet-0.8": "He@0.8"}
 SSL = {"simclr": "SimCLR", "simsiam": "SimSiam"}
+
+
+Line = tuple[tuple[float, float, float], str, str]
+"""A colour, a marker and a dash."""
+MARKERS = "osD^vPX"
+DASHES = ("-", "--", "-.")
+
+
+def lines_of(rows: pd.DataFrame) -> dict[str, Line]:
+    """A line for each method by what it is `called`; those that stand side by side differ in all of it."""
+    called = list(dict.fromkeys(rows["called"]))
+    hues = sorted(range(len(called)), key=lambda n: n % 3)
+    colours = sns.color_palette("husl", len(called))
+    lines = zip((colours[n] for n in hues), itertools.cycle(MARKERS), itertools.cycle(DASHES), strict=False)
+    return dict(zip(called, lines, strict=False))
 
 
 def theme() -> None:

@@ -6,28 +6,14 @@ from math import ceil
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reporting.canvas import PAPER, empty
+from reporting.canvas import PAPER, empty, lines_of
 from reporting.ranks import NO_RANKS, critical_difference, nemenyi
 from reporting.wording import name_of
 
-Look = tuple[tuple[float, float, float], str, str]
-"""A colour, a marker and a dash."""
-MARKERS = "osD^vPX"
-DASHES = ("-", "--", "-.")
 MB = 1e6
-
-
-def _looks(rows: pd.DataFrame) -> dict[str, Look]:
-    """A look for each method; those that stand side by side differ in all of it."""
-    called = list(dict.fromkeys(rows["called"]))
-    hues = sorted(range(len(called)), key=lambda n: n % 3)
-    colours = sns.color_palette("husl", len(called))
-    looks = zip((colours[n] for n in hues), itertools.cycle(MARKERS), itertools.cycle(DASHES), strict=False)
-    return dict(zip(called, looks, strict=False))
 
 
 def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFrame]]]:
@@ -76,7 +62,7 @@ def against_bytes(records: pd.DataFrame) -> Figure:
     if "bytes" not in curves or "accuracy" not in curves:
         return empty()
     curves = curves.dropna()
-    looks = _looks(curves)
+    looks = lines_of(curves)
     figure, panels = _panels(curves)
     for axis, part in panels:
         for called, curve in part.groupby("called", sort=False):
@@ -114,7 +100,7 @@ def content_against_style(records: pd.DataFrame) -> Figure:
     if said.empty:
         return empty()
     methods = said[said["control"] == ""]
-    looks = _looks(methods)
+    looks = lines_of(methods)
     figure, panels = _panels(said)
     for axis, part in panels:
         chance = part[part["control"] == "shuffled-labels"]
