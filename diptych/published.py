@@ -65,7 +65,7 @@ class Reference:
         evaluation = str(self.study.papers[paper].evaluation.get(entry, {}).get("name", entry))
         keys = [key for key in self._different(spec) if _counts(key, evaluation)]
         keys += self._measured_otherwise(paper, entry, evaluation)
-        return {"differs": " ".join(sorted(keys)), "budget": f"{self._share(spec):.3g}"}
+        return {"differs": " ".join(sorted(keys)), "budget": f"{self._share(spec, entry):.3g}"}
 
     def _different(self, spec: Spec) -> Iterator[str]:
         theirs = self.published[_unseeded(spec.run)]
@@ -83,10 +83,10 @@ class Reference:
         if evaluation in JUDGED and ours.judge and theirs.judge:
             yield from (f"judge.{key}" for key in differing(ours.judge.model_dump(), theirs.judge.model_dump()))
 
-    def _share(self, spec: Spec) -> float:
-        ours = _chain(spec, self.runs.__getitem__)
-        theirs = _chain(self.published[_unseeded(spec.run)], lambda run: self.published[_unseeded(run)])
-        return sum(map(passes_of, ours)) / sum(map(passes_of, theirs))
+    def _share(self, spec: Spec, entry: str) -> float:
+        theirs = self.published[_unseeded(spec.run)]
+        ours = _passes(self.study, spec, entry, self.runs.__getitem__)
+        return ours / _passes(self.study.as_published, theirs, entry, lambda run: self.published[_unseeded(run)])
 
 
 @cache
@@ -104,6 +104,13 @@ def _chain(spec: Spec, find: Callable[[str], Spec]) -> Iterator[Spec]:
     yield spec
     if spec.start:
         yield from _chain(find(spec.start), find)
+
+
+def _passes(study: Study, spec: Spec, entry: str, find: Callable[[str], Spec]) -> float:
+    """Over images, of a run and all before it, until it is measured under an entry of `evaluation`."""
+    after = study.papers[spec.labels["paper"]].evaluation.get(entry, {}).get("after")
+    last, *before = map(passes_of, _chain(spec, find))
+    return last * (after / spec.training.rounds if after in spec.snapshots else 1) + sum(before)
 
 
 def _below(key: str, sections: tuple[str, ...]) -> bool:

@@ -46,6 +46,18 @@ def test_the_keys_that_differ_are_named_and_half_of_the_rounds_are_half_of_the_b
     assert _distance({"algorithm": {"name": "feddirt", "weight": 1.0}})["differs"].split()[0].startswith("algorithm.")
 
 
+def test_what_the_paper_measured_on_the_way_is_held_to_what_had_been_trained_then():
+    """PaDPaF's Table 1 is of 120 rounds of 300: sixty are half of that, and a fifth of all."""
+    run = "padpaf/mnist_eight-clients/padpaf/default/2011"
+    found = Reference.of(load_study("paper"))
+    training = found.runs[run].training
+    short = found.runs[run].model_copy(update={"training": training.model_copy(update={"rounds": 60}), "snapshots": []})
+    assert training.rounds == 300
+    assert float(found.distance(short, "fid")["budget"]) == pytest.approx(60 / 120)
+    assert float(found.distance(short, "label-probe")["budget"]) == pytest.approx(60 / 300)
+    assert found.distance(found.runs[run], "fid")["budget"] == "1"
+
+
 def test_what_a_run_starts_from_counts():
     study = load_study("paper")
     training = study.specs[study.specs[RUN].start].training
