@@ -50,6 +50,7 @@ def _make(folder: Path, pinned: Path) -> None:
     python = folder / "bin" / "python"
     # not this environment's packages, which a PYTHONPATH may name
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    alone["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"  # whose notice would be the last that pip says
     with tempfile.TemporaryDirectory() as elsewhere:
         command = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", str(pinned)]
         done = subprocess.run(command, cwd=elsewhere, env=alone, capture_output=True, text=True)
