@@ -51,6 +51,7 @@ def _records_in(folder: Path) -> list[Path]:
 def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:
     config = read_paper(name)
     mine = [study for study in studies if name in study.papers]
+    started = {run for study in mine for run, spec in study.specs.items() if spec.start}
     return Paper(
         name=name,
         title=config.title,
@@ -58,7 +59,7 @@ def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:
         claims=findings_of(name, config, records),
         shows={figure: settings.shows for figure, settings in config.figures.items()},
         curves=config.budget_curves,
-        budgets=in_words(budget_points(records, config.budget_curves), config.words),
+        budgets=in_words(budget_points(records, config.budget_curves, started), config.words),
     )
 
 

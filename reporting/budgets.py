@@ -1,6 +1,6 @@
 """What a paper's main claims are about, against the share of the published training that it was measured after."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from reporting.canvas import PAPER, Line, empty, lines_of
+from reporting.measures import chosen
 from reporting.records import published
 from reporting.verdict import SEEDS
 
@@ -21,28 +22,27 @@ LATER = ["scale", "run", *PLAIN]
 """What the same number of a run after other rounds has in common with it."""
 
 
-def budget_points(records: pd.DataFrame, curves: Curves) -> pd.DataFrame:
+def budget_points(records: pd.DataFrame, curves: Curves, started: Collection[str] = ()) -> pd.DataFrame:
     """A point for each number of a run: the `quantity`, `method`, `variant`, `scale`, `seed`, `share` and `value`.
 
     The `share` of a number at the end of a run is the run's budget; of one that the run scored after a round, with a
     setting such as `rounds=5`, as much less as its rounds were fewer.
+
+    Args:
+        started: runs that start from another one. Its training is part of their budget however few rounds they have
+            had, so that only their ends are points.
     """
     ours = records[(records["control"] == "") & (records["status"] == "ok")]
     rounds = ours["setting"].str.extract(r"(?:^|;)rounds?=(\d+)$")[0].astype(float)
     ours = ours.assign(round=rounds, setting=ours["setting"].str.replace(r"(?:^|;)rounds?=\d+$", "", regex=True))
-    parts = [_chosen(ours, PLAIN | dict(where)).assign(quantity=name) for name, where in curves.items()]
+    ours = ours[ours["round"].isna() | ~ours["run"].isin(started)]
+    parts = [chosen(ours, PLAIN | dict(where)).assign(quantity=name) for name, where in curves.items()]
     points = pd.concat(parts or [ours.iloc[:0].assign(quantity="")], ignore_index=True)
     last = points.groupby(["quantity", *LATER])["round"].transform("max")
     budget = pd.to_numeric(points["budget"])
     share = (budget * points["round"] / last).fillna(budget)
     points = points.assign(share=share, value=pd.to_numeric(points["value"])).dropna(subset=["share", "value"])
     return points.drop_duplicates(["quantity", *LATER, "share"])
-
-
-def _chosen(rows: pd.DataFrame, where: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    for column, values in where.items():
-        rows = rows[rows[column].isin(values)]
-    return rows
 
 
 def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
@@ -86,7 +86,7 @@ def _printed(axis: Axes, rows: pd.DataFrame, where: Mapping[str, Sequence[str]],
     """What the paper prints of the methods that are there, unless ours are stand-ins for it."""
     first = rows.iloc[0]
     cells = published(first["paper"], first["table"])
-    cells = _chosen(cells, {column: values for column, values in where.items() if column not in PLAIN})
+    cells = chosen(cells, {column: values for column, values in where.items() if column not in PLAIN})
     for (method, variant), group in cells.groupby(["method", "variant"]):
         ours = rows[(rows["method"] == method) & (rows["variant"] == variant) & (rows["stand_in"] == "")]
         if len(ours):

@@ -53,6 +53,12 @@ def test_a_number_at_the_end_is_one_with_that_after_the_last_round():
     assert _points(_records(*rows)) == [(0.25, 0.1), (0.5, 0.7)]
 
 
+def test_of_a_run_that_starts_from_another_only_the_end_is_a_point():
+    records = _records({"setting": "rounds=2", "value": 0.1}, {"setting": "", "value": 0.7})
+    points = budget_points(records, ACCURACY, started={"fedavg/1"})
+    assert points[["share", "value"]].to_numpy().tolist() == [[0.5, 0.7]]
+
+
 @pytest.mark.parametrize(
     "other",
     [{"control": "floor"}, {"client": "client-1"}, {"status": "diverged"}, {"split": "split-2"}, {"setting": "r=1"}],
