@@ -37,6 +37,7 @@ from federation import Batch, Update, call_with
 from federation.data import on_device
 from federation.functional import gradients
 from federation.hooks import Precomputing
+from federation.mapped import stacked
 from federation.names import selected
 from federation.population import Population
 from federation.simulation import initial_model
@@ -255,13 +256,7 @@ class Mapped(Clients):
     @cached_property
     def together(self) -> Batch:
         """All batches as one."""
-        first = self.batches[0]
-        return {
-            key: tuple(map(torch.stack, zip(*(batch[key] for batch in self.batches), strict=True)))
-            if isinstance(value, tuple)
-            else torch.stack([batch[key] for batch in self.batches])
-            for key, value in first.items()
-        }
+        return stacked(self.batches)
 
     @cached_property
     def mapped(self) -> list[Callable[..., Any]]:

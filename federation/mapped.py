@@ -29,7 +29,7 @@ class MappedWork(LocalWork):
             places = [f"{stage}/{client}/{number}" for client in clients]
             drawn = (self.drawn(round, client, number, phase, stage) for client in clients)
             for together in zip(*drawn, strict=True):
-                batch = _stacked(together)
+                batch = stacked(together)
                 self.batches.update(places)
                 for update, state in zip(phase.updates, states, strict=True):
                     if self.batches[places[0]] % update.every == 0:
@@ -66,7 +66,7 @@ class MappedSimulation(Simulation):
     local_work = MappedWork
 
 
-def _stacked(together: Sequence[Batch]) -> Batch:
+def stacked(together: Sequence[Batch]) -> Batch:
     """Batches of all clients as one, with a leading client axis."""
     return {
         key: tuple(map(torch.stack, zip(*(batch[key] for batch in together), strict=True)))
