@@ -64,7 +64,7 @@ class Problem:
 
 
 def network() -> nn.Module:
-    """The CNN of McMahan et al. 2017 with its head, with the names of `networks.mcmahan`, which needs more than torch."""
+    """The CNN of McMahan et al. 2017 with its head; `networks.mcmahan`, of the same names, needs more than torch."""
     layers = nn.Sequential(
         nn.Conv2d(1, 32, 5, padding=2),
         nn.ReLU(),
