@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from benchmarks import footprint, gan, twins
+from benchmarks import footprint, gan, twins, whole
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -30,6 +30,28 @@ def test_the_bare_loop_weighs_clients_by_size():
     loop.run()
     for name, tensor in loop.server.items():
         torch.testing.assert_close(tensor, 0.75 * uploads[0][name] + 0.25 * uploads[1][name])
+
+
+@pytest.mark.parametrize("paper", whole.RUNS)
+def test_a_whole_run_is_the_same_but_for_its_way(paper):
+    plain, other = (whole.spec_of(paper, "tiny", *way, seed=7) for way in (whole.WAYS[0], whole.WAYS[3]))
+    assert (plain.seed, plain.training.precision, plain.training.channels_last) == (7, "fp32", False)
+    assert (other.training.precision, other.training.channels_last) == ("bf16", True)
+    assert other.model_copy(update={"training": plain.training}) == plain
+
+
+@pytest.mark.slow
+def test_whole_runs_are_measured_once_and_held_against_the_plain_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(whole, "WAYS", whole.WAYS[:2])
+    monkeypatch.setattr(sys, "argv", ["whole", "--out", str(tmp_path / "whole.csv"), "--scale", "tiny", "--seeds", "1"])
+    sys.argv += ["--papers", "psfedgan"]
+    whole.main()
+    printed, file = capsys.readouterr().out, (tmp_path / "whole.csv").read_text()
+    whole.main()
+    assert (capsys.readouterr().out, (tmp_path / "whole.csv").read_text()) == (printed, file)
+    plain, other = (line.split(",") for line in file.splitlines()[1:])
+    assert f"| channels-last | {float(other[4]) / float(plain[4]):.2f} | accuracy of the cloud |" in printed
+    assert 0 <= float(plain[-1]) <= 1
 
 
 @pytest.mark.slow
