@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.measurement import prepared
 from diptych.study import load_study
 
 COLUMNS = ["paper", "precision", "layout", "seed", "processor_s", "quantity", "value"]
-DIPTYCH = "from diptych.cli import main; main()"
+DIPTYCH = "import sys; from diptych.cli import main; sys.exit(main())"
 WAYS = [("fp32", "plain"), ("fp32", "channels-last"), ("bf16", "plain"), ("bf16", "channels-last")]
 Line = dict[str, Any]
 
@@ -84,14 +85,20 @@ def spec_of(paper: str, scale: str, precision: str, layout: str, seed: int) -> S
 
 
 def measured(paper: str, scale: str, precision: str, layout: str, seed: int) -> Line:
-    """A line of the file: a run is trained, in processor seconds, and measured."""
+    """A line of the file: a run is trained, in processor seconds, and measured.
+
+    Raises:
+        InputError: the algorithm refuses this way, or the run came to no end.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "spec.yaml"
         file.write_text(spec_of(paper, scale, precision, layout, seed).to_yaml())
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-c", DIPTYCH, "train", str(file), "--threads", "1"]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        said = subprocess.run(command, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if said.returncode:
+            raise InputError(f"{paper}, {precision}, {layout}: {(said.stderr.splitlines() or ["killed"])[-1]}")
         _, quantity, measure = RUNS[paper]
         value = measure(RunFolder(Path(folder)))
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -140,10 +147,15 @@ def main() -> None:
     for paper in options.papers:
         for seed in options.seeds:
             for way in WAYS:
-                if (paper, *way, seed) not in there:
+                if (paper, *way, seed) in there:
+                    continue
+                try:
                     lines.append(measured(paper, options.scale, *way, seed))
-                    with open(options.out, "a", newline="") as out:
-                        csv.DictWriter(out, COLUMNS, lineterminator="\n").writerow(lines[-1])
+                except InputError as error:
+                    print(f"not measured: {error}", file=sys.stderr, flush=True)
+                    continue
+                with open(options.out, "a", newline="") as out:
+                    csv.DictWriter(out, COLUMNS, lineterminator="\n").writerow(lines[-1])
     print(*table(lines), sep="\n")
 
 
