@@ -98,7 +98,7 @@ def measured(paper: str, scale: str, precision: str, layout: str, seed: int) -> 
         said = subprocess.run(command, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if said.returncode:
-            raise InputError(f"{paper}, {precision}, {layout}: {(said.stderr.splitlines() or ["killed"])[-1]}")
+            raise InputError(f"{paper}, {precision}, {layout}: {(said.stderr.splitlines() or ['killed'])[-1]}")
         _, quantity, measure = RUNS[paper]
         value = measure(RunFolder(Path(folder)))
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from benchmarks import footprint, gan, twins, whole
+from benchmarks import footprint, gan, profile, twins, whole
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -30,6 +30,20 @@ def test_the_bare_loop_weighs_clients_by_size():
     loop.run()
     for name, tensor in loop.server.items():
         torch.testing.assert_close(tensor, 0.75 * uploads[0][name] + 0.25 * uploads[1][name])
+
+
+def test_all_time_of_a_step_is_of_some_kind():
+    by_kind, others = profile.shares("padpaf", 1, small=True)
+    assert sum(by_kind.values()) == pytest.approx(1)
+    assert sum(others.values()) == pytest.approx(by_kind[profile.ELSE])
+    assert all(by_kind[kind] > 0 for kind in profile.KINDS)
+    operators = ["aten::mkldnn_convolution", "aten::native_batch_norm", "aten::_fused_adam_", "aten::copy_"]
+    assert [profile.kind_of(operator) for operator in operators] == [
+        "convolutions and products",
+        "batch norm",
+        "optimiser",
+        "all else",
+    ]
 
 
 @pytest.mark.parametrize("paper", whole.RUNS)
