@@ -82,6 +82,18 @@ def test_known_images_and_labels_come_back(name, images_, steps):
     assert sorted(labels.tolist()) == sorted(LABELS[:images_].tolist())
 
 
+def test_four_images_come_back_once_the_last_layer_has_told_their_labels_and_is_left_aside():
+    run = Overheard(Weights, "fedavg", objective(), images(4), LABELS)
+    assert (run.found()[0] >= 30).all()
+    with mutated("attacks.weights", "labels_read_off", "others or heard", "heard"):
+        assert (run.found()[0] < 30).any()
+
+
+def test_an_image_comes_back_where_the_last_layer_is_all_there_is():
+    run = Overheard(Weights, "fedavg", objective(network="pixels"), images(1), LABELS[:1])
+    assert (run.found()[0] >= 25).all()
+
+
 def test_and_do_where_a_constant_of_the_image_is_trained_on_too():
     rotations = {"translation": "rotation", "angles": [0.0, 30.0], "weight": 1.0}
     run = Overheard(Weights, "feddirt", objective(), images(1), LABELS[:1], **rotations)
