@@ -232,7 +232,7 @@ def labels_read_off(
     """From the bias of a classifier's last layer, if it was sent; and what then is left to be matched.
 
     That layer is not, unless it is all there is: it has said what it has to say, and with it in the distance the search
-    ends far from the images. Of two digits of a client a tenth came back with it, and all without.
+    ends far from the images. Of two digits of a client one in ten came back with it, and nine in ten without.
     """
     for name, pull in heard.items():
         if f".{name}".endswith(".head.bias") and pull.shape == (classes,):

@@ -75,6 +75,7 @@ def test_a_gradient_through_earlier_steps_is_caught():
     [
         ("fedavg", 1, 1),
         ("fedavg", 1, 4),
+        ("fedavg", 2, 1),
         ("fedavg", 4, 1),
         ("fedmix", 4, 1),
         ("ditto", 1, 1),
