@@ -14,6 +14,7 @@ def test_bytes_are_booked_by_round_client_direction_and_name():
         channel.up(2, [1], {"n": torch.zeros(1, dtype=torch.long)})
     w, b = {(1, k, "down", "w"): 20 for k in (0, 2)}, {(1, k, "down", "b"): 24 for k in (0, 2)}
     assert channel.traffic == w | b | {(1, k, "up", "w"): 20 for k in (0, 2)} | {(2, 1, "up", "n"): 16}
+    assert all(isinstance(size, int) for size in channel.traffic.values())
     assert (channel.total("down"), channel.total("up")) == (2 * 20 + 2 * 24, 2 * 20 + 16)
 
 

@@ -216,6 +216,13 @@ def check_sums(server: type[Server] = Server) -> None:
             torch.testing.assert_close(mean, torch.tensordot(shares.float(), rows, dims=1), rtol=0, atol=tolerance)
 
 
+def test_weights_are_shares_in_doubles():
+    """Of the images, or of the clients."""
+    sizes = [2, 5, 3, 1]
+    for weighting, shares in (("size", [n / 11 for n in sizes]), ("uniform", [0.25] * 4)):
+        assert Server({}, set(), ServerSettings(weighting=weighting)).weights(sizes).tolist() == shares
+
+
 def test_sums_are_means():
     check_sums()
 

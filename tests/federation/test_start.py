@@ -1,5 +1,7 @@
 """A run that begins as another has ended: with its shared tensors, or each client with its own."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -10,8 +12,10 @@ from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from baselines.local import Local
 from common.errors import InputError
+from common.spec import TrainingSettings
 from diptych.training import _start
 from federation import Algorithm, Simulation, names, nothing
+from tests import quadratic
 from tests.digits import left_by, objective, prepared, same, simulate, spec
 from tests.mutation import mutated
 
@@ -94,6 +98,22 @@ def test_both_models_of_a_client_begin(alone):
 def test_what_is_shared_here_cannot_begin_with_each_clients_own(alone):
     with pytest.raises(InputError, match=r"start: 'encoder\.\S+' is shared here, but in that run every client had its"):
         _began(FedAvg(objective=SIMCLR), alone)
+
+
+@pytest.mark.parametrize("clients", [2, 3])
+def test_a_run_begins_where_each_client_of_the_same_algorithm_has_ended(clients):
+    """With all that the other run has left, w and v of Ditto: what is shared is the same for all."""
+    dealt = replace(quadratic.data(), clients=quadratic.data().clients[:clients])
+    ended = quadratic.simulate(Ditto(objective=quadratic.Quadratic(), mu=0.5), dealt=dealt)
+    left = {name: rows.clone() for name, rows in ended.population.storage.items()}
+    for name, tensor in ended.server.tensors.items():
+        left[name][:] = tensor
+    made = Ditto(objective=quadratic.Quadratic())
+    begun = Simulation(made, dealt, TrainingSettings(rounds=1), 0, start=left)
+    assert any(name.startswith("w.") for name in left)
+    for client, member in enumerate(begun.population.members):
+        assert same(dict(member.named_parameters()), {name: rows[client] for name, rows in left.items()})
+    assert same(begun.server.tensors, ended.server.tensors)
 
 
 def test_another_number_of_clients_is_refused(alone):

@@ -1,0 +1,367 @@
+"""What the engine tells those whom an algorithm brings along, and what of it a checkpoint keeps; by hand."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from baselines.fedavg import FedAvg
+from baselines.fedper import FedPer
+from baselines.fedprox import FedProx
+from baselines.local import Local
+from common.spec import OptimiserSettings, TrainingSettings
+from federation import Algorithm, ClientData, Phase, Simulation
+from federation.channel import Message
+from federation.hooks import Exchange
+from federation.simulation import initial_model
+from tests import quadratic
+from tests.digits import same, with_a_stop
+from tests.quadratic import Quadratic
+
+
+def _data(**changes: Any) -> ClientData:
+    """Three clients of 2, 5 and 3 images; the server has the last four again. Labels are the images' numbers."""
+    more = {"labels": torch.arange(10), "styles": torch.arange(10) % 3, "server": torch.arange(6, 10), **changes}
+    return replace(quadratic.data(), **more)
+
+
+def _prepared(algorithm: Algorithm, data: ClientData | None = None, told: Any = None, **changes: Any) -> Simulation:
+    asked = {"rounds": 2, "batch_size": 2, "optimiser": OptimiserSettings(lr=0.1), **changes}
+    return Simulation(algorithm, data or _data(), TrainingSettings(**asked), 5, **(told or {}))
+
+
+class _Memory:
+    """Keeps what it was told; a listener, or the server's own work."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def __call__(self, message: Message) -> None:
+        self.told.append((message.round, message.direction, message.clients, sorted(message.tensors)))
+
+    def receive(self, round: int, client: int, message: dict[str, torch.Tensor]) -> None:
+        self.told.append((round, client, {name: tensor.tolist() for name, tensor in message.items()}))
+
+    def finish(self, round: int, shared: dict[str, torch.Tensor]) -> None:
+        self.told.append((round, "finish"))
+        shared["head.c"].fill_(round)
+
+    def state(self) -> dict[str, Any]:
+        return {"told": list(self.told)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.told[:] = state["told"]
+
+
+# ---- the server's work, and who listens
+
+
+class _Served(FedAvg):
+    """Clients publish the number of a batch's first image after every second batch, and their bias after each round."""
+
+    def updates(self):
+        (both,) = super().updates()
+        return [replace(both, every=2, publish=lambda model, batch: {"first": batch["x"][0, :1]})]
+
+    def phases(self):
+        return [Phase(self.updates(), publish=lambda model: {"bias": model.head.c}), Phase(self.updates())]
+
+    def server_work(self, members, images, labels, work):
+        memory = _Memory()
+        memory.asked = (list(members), images, labels, work)
+        return memory
+
+    def eavesdroppers(self, members, work):
+        memory = _Memory()
+        memory.asked = (len(members), work)
+        return [memory]
+
+
+@pytest.mark.parametrize("styles", [None, torch.arange(10) % 3])
+def test_the_server_and_who_listens_are_told_of_its_own_images_and_how_clients_train(styles):
+    """Bytes are numbers in [0, 1] to the server."""
+    images = torch.randint(0, 256, (10, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    sgd = OptimiserSettings(lr=0.3, momentum=0.5)
+    simulation = _prepared(_Served(objective=Quadratic()), _data(images=images, styles=styles), optimiser=sgd)
+    members, own, labels, work = simulation.server_work.asked
+    assert [member.head.c.item() for member in members] == [-0.6] * 3
+    assert torch.equal(own, images[6:].float() / 255)
+    assert labels.tolist() == [6, 7, 8, 9]
+    assert (work.seed, work.optimiser, work.batch_size, work.device) == (5, sgd, 2, torch.device("cpu"))
+    assert work.styles is None if styles is None else torch.equal(work.styles, styles[6:])
+    (eavesdropper,) = simulation.eavesdroppers
+    assert eavesdropper.asked[0] == 3
+    assert eavesdropper.asked[1] is work
+    assert simulation.channel.listeners == (eavesdropper,)
+    assert _prepared(FedAvg(objective=Quadratic())).server_work is None
+    assert _prepared(FedAvg(objective=Quadratic())).eavesdroppers == []
+
+
+def test_what_is_published_crosses_when_it_is_said_and_the_server_has_the_last_word():
+    """One client with six images: three batches in each phase, so that what comes after every second comes once, then
+    twice. What the server makes of the shared tensors at a round's end is what it sends next."""
+    data = _data(clients=(torch.arange(6),))
+    heard: list[Message] = []
+    simulation = _prepared(_Served(objective=Quadratic()), data, {"listeners": [heard.append]})
+    simulation.run()
+    published = [[*("first" for _ in range(n)), "bias", *("first" for _ in range(n))] for n in (1, 2)]
+    firsts = set(data.images[:6, 0].tolist())
+    for round, expected in enumerate(published, 1):
+        *said, last = [told for told in simulation.server_work.told if told[0] == round]
+        assert last == (round, "finish")
+        assert [(client, *message) for _, client, message in said] == [(0, name) for name in expected]
+        assert {value for _, _, message in said for value in message.get("first", ())} <= firsts
+        crossed = [m for m in heard if m.round == round and m.direction == "up"]
+        names_ = [f"published.{name}" for name in expected]
+        assert [sorted(m.tensors) for m in crossed] == [*([name] for name in names_), sorted(simulation.server.tensors)]
+        for name, times in Counter(names_).items():
+            assert simulation.channel.traffic[round, 0, "up", name] == 8 * times, "a double each time"
+    sent = [m for m in heard if m.direction == "down"]
+    assert [m.tensors["head.c"].item() for m in sent] == [pytest.approx(-0.6), 1]
+    assert simulation.server.tensors["head.c"].item() == 2
+
+
+def test_nobody_hears_of_a_round_in_which_nothing_crosses():
+    heard: list[Message] = []
+    simulation = _prepared(Local(objective=Quadratic()), told={"listeners": [heard.append]})
+    simulation.run()
+    assert simulation.round == 2
+    assert not heard
+
+
+# ---- rounds that are exchanges
+
+
+class _Talking(FedAvg):
+    """A round is a number that goes up from everybody, of 64 bits, and its mean that comes down."""
+
+    def phases(self):
+        return []
+
+    def constants(self, model, x, y):
+        return {"first": x[:, 0]}
+
+    def exchange(self, exchange):
+        said = torch.stack([constants["first"].mean() for constants in exchange.constants])
+        mean = exchange.down(mean=exchange.up(first=said).mean())
+        return [{"client": client, "mean": mean.item()} for client in exchange.clients]
+
+
+def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
+    exchanges: list[Exchange] = []
+
+    class Watched(_Talking):
+        def exchange(self, exchange):
+            exchanges.append(exchange)
+            return super().exchange(exchange)
+
+    progress: list[tuple[int, int, int]] = []
+    simulation = _prepared(
+        Watched(objective=Quadratic()), told={"progress": lambda *said: progress.append(said)}, participation=0.67
+    )
+    simulation.run()
+    data, first, second = _data(), *simulation.schedule
+    assert (len(first), len(second)) == (2, 2)
+    for round, (chosen, exchange) in enumerate(zip(simulation.schedule, exchanges, strict=True), 1):
+        own = [data.clients[client] for client in chosen]
+        assert (exchange.round, exchange.seed, exchange.clients) == (round, 5, chosen)
+        assert [labels.tolist() for labels in exchange.labels] == [rows.tolist() for rows in own]
+        assert [sorted(constants) for constants in exchange.constants] == [["first"]] * 2
+        assert all(
+            torch.equal(fixed["first"], data.images[rows, 0])
+            for fixed, rows in zip(exchange.constants, own, strict=True)
+        )
+        assert len(exchange.members) == 2
+        mean = torch.stack([data.images[rows, 0].mean() for rows in own]).float().mean().item()
+        notes = [note for note in simulation.notes if note["round"] == round]
+        assert notes == [{"round": round, "client": client, "mean": pytest.approx(mean)} for client in chosen]
+        assert all(simulation.channel.traffic[round, client, "up", "first"] == 4 for client in chosen)
+        assert all(simulation.channel.traffic[round, client, "down", "mean"] == 4 for client in chosen)
+    assert progress == [(1, 2, 4), (2, 4, 4)]
+
+
+# ---- what is ahead, and how far it has come
+
+
+class _Long(FedAvg):
+    def prologue(self):
+        return [Phase(self.updates())]
+
+    def epilogue(self):
+        return [Phase(self.updates())]
+
+
+def test_steps_are_counted_before_they_are_taken_by_each_rounds_turn():
+    """A client's turns have 4, 6 and 8 images in batches of two: the first of them before the first round, too, and in
+    the end the one that would come next."""
+    numbers = torch.arange(18)
+    turned = _data(images=torch.randn(18, 8, dtype=torch.float64), labels=numbers, styles=None, server=numbers[:0])
+    turned = replace(turned, clients=(numbers,), turns=(numbers.split([4, 6, 8]),))
+    progress: list[tuple[int, int, int]] = []
+    simulation = _prepared(_Long(objective=Quadratic()), turned, {"progress": lambda *said: progress.append(said)})
+    simulation.run()
+    rounds = [0] * 2 + [1] * 2 + [2] * 3 + [3] * 4
+    assert progress == [(round, done, 11) for done, round in enumerate(rounds, 1)]
+
+
+# ---- going on
+
+
+class _Resumed(_Served):
+    """All that a checkpoint has to keep, and an exchange's notes beside it."""
+
+    prologue = _Long.prologue
+    epilogue = _Long.epilogue
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_alike(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2])
+def test_what_a_stopped_run_comes_to_is_all_that_the_whole_one_does(stop, tmp_path):
+    """Counts of batches, momenta, scores, the server's work and whoever listens; steps come after every second batch
+    of three."""
+    data = _data(clients=(torch.arange(6), torch.arange(3, 10)))
+    progress: dict[int, list[Any]] = {}
+
+    def make() -> Simulation:
+        told = progress.setdefault(len(progress), [])
+        return _prepared(
+            _Resumed(objective=Quadratic()),
+            data,
+            {"listeners": [_Memory(), lambda message: None], "progress": lambda *said: told.append(said)},
+            rounds=3,
+            optimiser=OptimiserSettings(lr=0.1, momentum=0.9),
+            optimiser_state="persistent",
+            participation=0.5,
+        )
+
+    def scored(simulation: Simulation) -> None:
+        simulation.scores.append({"round": simulation.round, "c": simulation.server.tensors["head.c"].item()})
+        simulation.notes.append({"round": simulation.round, "done": simulation.done})
+
+    whole, resumed = with_a_stop(make, tmp_path, stop, scored)
+    assert _alike(whole.state(), resumed.state())
+    assert [row["round"] for row in resumed.scores] == [row["round"] for row in resumed.notes] == [0, 1, 2, 3]
+    assert resumed.done == resumed.total
+    whole_run, after, before = progress.values()
+    assert before + after == whole_run
+    assert len(whole.state()["listeners"]) == 2, "one that was asked for and one that the algorithm brings"
+
+
+# ---- what clients refer to and tell each other
+
+
+def test_what_was_received_is_referred_to_and_is_no_part_of_a_client():
+    """No gradient reaches it, and a client's copy refers to the same."""
+    seen: list[nn.Module] = []
+
+    class Watched(FedProx):
+        def proximal_term(self, m, batch):
+            seen.append(m.received)
+            assert not any(p.requires_grad for p in m.received.parameters())
+            assert isinstance(m.received.head.c, nn.Parameter)
+            return super().proximal_term(m, batch)
+
+    simulation = _prepared(Watched(objective=Quadratic(), mu=1))
+    simulation.keep_own()
+    simulation.run()
+    assert all(received is simulation.received for received in seen)
+    assert simulation.own(1).received is simulation.received
+    assert simulation.synchronised(1).received is simulation.received
+    assert not any("received" in name for name, _ in simulation.own(1).named_parameters())
+
+
+class _Announced(FedAvg):
+    """Everybody tells the others a number that it draws, and its labels' mean; and has one drawn for each image."""
+
+    def announced(self, model, x, y, draw):
+        return {"drawn": torch.rand(3, generator=draw), "mean": y.double().mean()}
+
+    def constants(self, model, x, y):
+        return {"seen": x[:, 0], "label": y}
+
+
+def _noisy(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return x + torch.rand(x.shape, generator=generator)
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_all_clients_know_what_each_has_said_once_and_draw_for_themselves(clients):
+    rows = (torch.arange(10),) * clients
+    data = _data(clients=rows, views=(_noisy,) * clients)
+    said = []
+    for seed in (5, 5, 6):
+        heard: list[Message] = []
+        settings = TrainingSettings(rounds=2, batch_size=10)
+        simulation = Simulation(_Announced(objective=Quadratic()), data, settings, seed, listeners=[heard.append])
+        simulation.run()
+        told = [m for m in heard if m.round == 0]
+        assert [(m.direction, m.clients, sorted(m.tensors)) for m in told] == [
+            (way, tuple(range(clients)), ["announced.drawn", "announced.mean"]) for way in ("up", "down")
+        ]
+        for member in simulation.population.members:
+            assert member.announced["mean"].tolist() == [4.5] * clients
+            assert torch.equal(member.announced["drawn"], told[1].tensors["announced.drawn"])
+        assert all(torch.equal(of["label"], data.labels) for of in simulation.local.constants)
+        noise = [of["seen"] - data.images[:, 0] for of in simulation.local.constants]
+        said.append([*member.announced["drawn"].flatten().tolist(), *torch.cat(noise).tolist()])
+    assert said[0] == said[1]
+    assert len({*said[0], *said[2]}) == 2 * 13 * clients
+
+
+# ---- where it is
+
+
+class _Kernel(Quadratic):
+    """With a kernel, a batch norm and a matrix beside the three tensors."""
+
+    def model(self) -> nn.Module:
+        model = super().model()
+        model.kernel, model.norm, model.matrix = nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4), nn.Linear(3, 2)
+        return model
+
+
+def test_initial_tensors_depend_on_the_seed_alone():
+    """Whatever torch has drawn before; and what it draws next is what it would have drawn."""
+    made = FedAvg(objective=_Kernel())
+    torch.manual_seed(1)
+    first, after = initial_model(made, 5).kernel.weight, torch.rand(3)
+    assert torch.equal(initial_model(made, 5).kernel.weight, first)
+    assert not torch.equal(initial_model(made, 6).kernel.weight, first)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(3), after)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("made", [FedAvg, FedPer, Local])
+def test_kernels_are_laid_out_as_asked_and_are_the_same_numbers(made, channels_last):
+    """Where each client has a row of its own, and in the working copies of what is common."""
+    algorithm = made(objective=_Kernel())
+    images = torch.zeros(10, 3, 2, 2)
+    simulation = _prepared(algorithm, _data(images=images), {"workers": 2}, channels_last=channels_last)
+    start = initial_model(algorithm, 5).state_dict()
+    for model in (*simulation.population.members, *map(simulation.synchronised, range(3))):
+        assert same(dict(model.state_dict()), dict(start))
+    lent = [simulation.population.lend(copy, 1) for copy in simulation.local.copies]
+    for model in (*simulation.population.members, *lent):
+        assert model.kernel.weight.is_contiguous(memory_format=torch.channels_last) == channels_last
+    assert all(rows.shape == (3, *start[name].shape) for name, rows in simulation.population.storage.items())
+
+
+def test_images_models_and_the_servers_work_are_on_the_device_that_is_asked_for():
+    """On torch's device without memory, where nothing can be trained, but all that a run begins with can be made."""
+    simulation = _prepared(_Served(objective=Quadratic()), told={"device": "meta"})
+    of = simulation.data
+    made = [of.images, of.labels, of.styles, *simulation.template.parameters(), *simulation.server.tensors.values()]
+    assert {tensor.device.type for tensor in made} == {"meta"}
+    _, images, labels, work = simulation.server_work.asked
+    assert {images.device.type, labels.device.type, work.styles.device.type, work.device.type} == {"meta"}
