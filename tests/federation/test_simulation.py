@@ -12,8 +12,9 @@ from baselines.fedavg import FedAvg
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.local import Local
+from common.errors import InputError
 from common.spec import OptimiserSettings, TrainingSettings
-from federation import Algorithm, ClientData, Phase, Simulation
+from federation import Algorithm, ClientData, Phase, Simulation, names
 from federation.channel import Message
 from federation.hooks import Exchange
 from federation.simulation import initial_model
@@ -207,6 +208,46 @@ def test_steps_are_counted_before_they_are_taken_by_each_rounds_turn():
     assert progress == [(round, done, 11) for done, round in enumerate(rounds, 1)]
 
 
+@pytest.mark.parametrize(("every", "refused"), [(4, False), (5, True)])
+def test_an_update_that_comes_after_the_last_batch_of_whoever_has_most_is_refused(every, refused):
+    """In two rounds the second client has four batches, the others two; what has no batch at all is left alone."""
+
+    class Rare(FedAvg):
+        def prologue(self):
+            return [Phase([replace(self.objective.updates()[0], every=99)], epochs=0)]
+
+        def updates(self):
+            (both,) = self.objective.updates()
+            return [replace(both, which=names("encoder")), replace(both, which=names("head"), every=every)]
+
+    made = Rare(objective=Quadratic())
+    if not refused:
+        _prepared(made)
+        return
+    said = "'head.c' would never be trained, since its update comes after each 5 batches and no client has more than 4 "
+    with pytest.raises(InputError, match=said):
+        _prepared(made)
+
+
+def test_everybody_hears_after_the_last_round_what_has_come_of_it_and_nobody_answers():
+    """One of three clients takes part in each round; what follows is the round after the last, in all that is noted."""
+    began: list[float] = []
+
+    class Watched(_Long):
+        def epilogue(self):
+            return [Phase(self.updates(), begin=lambda model: began.append(model.head.c.item()))]
+
+    simulation = _prepared(Watched(objective=Quadratic()), participation=0.34)
+    simulation.run()
+    crossed = {(round, client, way) for round, client, way, _ in simulation.channel.traffic}
+    chosen = [(round, client) for round, (client,) in enumerate(simulation.schedule, 1)]
+    assert crossed == {(*of, way) for of in chosen for way in ("up", "down")} | {(3, k, "down") for k in range(3)}
+    assert began == [simulation.server.tensors["head.c"].item()] * 3
+    worked = {(row["stage"], row["round"], row["client"]) for row in simulation.history}
+    before_and_after = {(stage, round, k) for stage, round in (("prologue", 0), ("epilogue", 3)) for k in range(3)}
+    assert worked == {("round", *of) for of in chosen} | before_and_after
+
+
 # ---- going on
 
 
@@ -351,6 +392,10 @@ def test_kernels_are_laid_out_as_asked_and_are_the_same_numbers(made, channels_l
     start = initial_model(algorithm, 5).state_dict()
     for model in (*simulation.population.members, *map(simulation.synchronised, range(3))):
         assert same(dict(model.state_dict()), dict(start))
+    own = simulation.population.storage
+    for copy in simulation.local.copies:
+        common = [p for name, p in copy.named_parameters() if name not in own]
+        assert all(p.untyped_storage().nbytes() == p.nbytes for p in common), "no room for any other"
     lent = [simulation.population.lend(copy, 1) for copy in simulation.local.copies]
     for model in (*simulation.population.members, *lent):
         assert model.kernel.weight.is_contiguous(memory_format=torch.channels_last) == channels_last
