@@ -1,10 +1,20 @@
-"""How an algorithm is written down: distances between models."""
+"""How an algorithm is written down: whose data it has, and distances between models."""
 
 import pytest
 import torch
 from torch import nn
 
+from baselines.centralized import Centralized
+from baselines.fedavg import FedAvg
+from baselines.server_only import ServerOnly
 from federation.algorithm import sq_distance
+from federation.hooks import pooled
+from tests.quadratic import Quadratic
+
+
+def test_on_whose_data_one_client_is_trained():
+    made = (Centralized, ServerOnly, FedAvg)
+    assert [pooled(algorithm(objective=Quadratic())) for algorithm in made] == ["clients", "server", ""]
 
 
 def test_a_distance_is_the_sum_of_squares_over_all_parameters_and_pulls_one_side_alone():

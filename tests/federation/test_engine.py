@@ -19,7 +19,7 @@ from diptych.training import client_data
 from federation import ClientData, Diverged, Phase, Simulation, Work, names
 from federation.channel import Message
 from federation.checkpoint import resume, save
-from federation.data import batches, split_batch, steps_of
+from federation.data import batches, on_device, split_batch, steps_of
 from federation.names import selected
 from federation.server import Server
 from federation.simulation import initial_model, schedule
@@ -376,6 +376,11 @@ def test_split_batch_keeps_samples_together():
     parts = list(split_batch(batch, [2, 3]))
     assert [p["x"].tolist() for p in parts] == [[0, 1], [2, 3, 4]]
     assert [p["views"][1].tolist() for p in parts] == [[0, 100], [200, 300, 400]]
+
+
+def test_a_batch_goes_to_its_device_whole():
+    batch = on_device({"x": torch.arange(5), "views": (torch.ones(5), torch.zeros(5))}, torch.device("meta"))
+    assert {tensor.device.type for tensor in (batch["x"], *batch["views"])} == {"meta"}
 
 
 def test_all_clients_start_from_the_same_tensors_and_own_their_copies():

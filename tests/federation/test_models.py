@@ -17,6 +17,7 @@ def _model() -> nn.Module:
     model.tied.weight = model[3].weight  # one tensor in two modules
     model[3].bias.requires_grad_(False)
     model.sizes = [3, 4]
+    model.parts = [model[3]]  # no module of its own, though one that the model has
     return model
 
 
@@ -42,6 +43,7 @@ def test_a_copy_shares_nothing_with_its_model_but_all_that_the_model_shares_with
     ours = copied(model)
     assert ours.again is ours[3]
     assert ours.tied.weight is ours[3].weight
+    assert ours.parts[0] is ours[3]
     assert ours.sizes is not model.sizes
     before = [t.clone() for t in model.state_dict().values()]
     with torch.no_grad():

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+from torch import nn
 
 from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
@@ -14,6 +15,7 @@ from baselines.local import Local
 from benchmarks.engine import engine
 from common.spec import ServerSettings
 from federation import Algorithm, Phase, Simulation
+from federation.population import Population
 from federation.server import Server
 from methods.fedstyle import FedStyle
 from tests.digits import data, left_by, objective, same, spec, training, watch_batches
@@ -79,6 +81,15 @@ def test_a_round_of_a_thousand_clients_stores_nothing_for_any_of_them():
     assert not simulation.population.storage
     assert [parameter.data_ptr() for parameter in simulation.local.copies[0].parameters()] == before
     assert len(simulation.schedule[0]) == 5
+
+
+@pytest.mark.parametrize("layout", [{}, {"channels_last": False}, {"channels_last": True}])
+def test_a_kernels_rows_are_laid_out_as_it_is_unless_otherwise_asked(layout):
+    kernel = nn.Conv2d(3, 4, 2)
+    rows = Population(kernel, 5, {"weight"}, **layout).storage["weight"]
+    assert torch.equal(rows, kernel.weight.detach().expand(5, 4, 3, 2, 2))
+    assert rows[0].is_contiguous(memory_format=torch.channels_last) == layout.get("channels_last", False)
+    assert rows[0].is_contiguous() != layout.get("channels_last", False)
 
 
 # ---- the same numbers, whatever is stored

@@ -47,6 +47,24 @@ def test_momenta_and_counts_of_batches_go_on_from_call_to_call():
     assert len(states) == 2
 
 
+def test_a_servers_batch_is_where_its_images_are():
+    """What is random about it is drawn on the CPU; here, they are on torch's device without memory."""
+    seen: list[str] = []
+
+    class Watched(Quadratic):
+        def draw(self, x, y, generator):
+            return {"x": x, "noise": torch.rand(len(x), generator=generator)}
+
+        def loss(self, model, batch):
+            seen.extend(tensor.device.type for tensor in batch.values())
+            return super().loss(model, batch)
+
+    model, images = Watched().model().to("meta"), quadratic.images().to("meta")
+    labels = torch.arange(10, device="meta")
+    train_on(Watched(), model, images, labels, WORK, [], torch.Generator(), 1, labels % 3)
+    assert seen == ["meta"] * 9
+
+
 def test_a_servers_batch_is_whole_and_says_which_styles_its_images_show():
     """Of nine images in batches of four, one is left over, of which no batch norm can be made."""
     seen: list[tuple[list[int], list[int], list[float]]] = []

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from common.errors import InputError
 from common.spec import OptimiserSettings, TrainingSettings
 from federation import Algorithm, ClientData, Phase, Simulation, names
 from federation.channel import Message
+from federation.checkpoint import resume
 from federation.hooks import Exchange
 from federation.simulation import initial_model
 from tests import quadratic
@@ -252,10 +254,13 @@ def test_everybody_hears_after_the_last_round_what_has_come_of_it_and_nobody_ans
 
 
 class _Resumed(_Served):
-    """All that a checkpoint has to keep, and an exchange's notes beside it."""
+    """All that a checkpoint has to keep, and what clients tell each other once."""
 
     prologue = _Long.prologue
     epilogue = _Long.epilogue
+
+    def announced(self, model, x, y, draw):
+        return {"drawn": torch.rand(1, generator=draw)}
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -298,7 +303,39 @@ def test_what_a_stopped_run_comes_to_is_all_that_the_whole_one_does(stop, tmp_pa
     assert len(whole.state()["listeners"]) == 2, "one that was asked for and one that the algorithm brings"
 
 
-# ---- what clients refer to and tell each other
+def test_nothing_is_run_that_a_checkpoint_says(tmp_path):
+    """It may come from elsewhere: what is unpickled is tensors, numbers, words and containers of them."""
+
+    class Trap:
+        def __reduce__(self):
+            return Path.mkdir, (tmp_path / "sprung",)
+
+    torch.save({"key": "key", "state": Trap()}, tmp_path / "checkpoint.pt")
+    with pytest.raises(InputError, match="is no checkpoint of this run"):
+        resume(tmp_path / "checkpoint.pt", _prepared(FedAvg(objective=Quadratic())), "key")
+    assert not (tmp_path / "sprung").exists()
+
+
+# ---- what clients begin with, refer to and tell each other
+
+
+def test_what_clients_are_prepared_with_is_their_own():
+    """A secret that follows from the run's seed, and stays where nothing trains it; what is shared, the server has."""
+
+    class Prepared(FedPer):
+        def prepare(self, members, seed):
+            for client, member in enumerate(members):
+                for parameter in member.parameters():
+                    parameter.data.fill_(10 * seed + client)
+
+        def updates(self):
+            return [replace(super().updates()[0], which=names("encoder"))]
+
+    simulation = _prepared(Prepared(objective=Quadratic()))
+    assert [member.head.c.item() for member in simulation.population.members] == [50, 51, 52]
+    simulation.run()
+    assert simulation.population.storage["head.c"].flatten().tolist() == [50, 51, 52]
+    assert max(tensor.abs().max() for tensor in simulation.server.tensors.values()) < 5
 
 
 def test_what_was_received_is_referred_to_and_is_no_part_of_a_client():
@@ -408,5 +445,10 @@ def test_images_models_and_the_servers_work_are_on_the_device_that_is_asked_for(
     of = simulation.data
     made = [of.images, of.labels, of.styles, *simulation.template.parameters(), *simulation.server.tensors.values()]
     assert {tensor.device.type for tensor in made} == {"meta"}
+    assert len(simulation.local.copies) == 1, "there is one worker, unless more are asked for"
+    noisy = Phase([], draw=lambda x, y, draw: {"x": x, "noise": torch.rand(len(x), generator=draw)})
+    (batch,) = simulation.local.drawn(1, 0, 0, noisy, "round")
+    assert batch.keys() == {"x", "noise", "style"}
+    assert {tensor.device.type for tensor in batch.values()} == {"meta"}
     _, images, labels, work = simulation.server_work.asked
     assert {images.device.type, labels.device.type, work.styles.device.type, work.device.type} == {"meta"}
