@@ -19,7 +19,7 @@ from federation import Algorithm, ClientData, Phase, Simulation, names
 from federation.channel import Message
 from federation.checkpoint import resume
 from federation.hooks import Exchange
-from federation.simulation import initial_model
+from federation.simulation import initial_model, schedule
 from tests import quadratic
 from tests.digits import same, with_a_stop
 from tests.quadratic import Quadratic
@@ -417,6 +417,12 @@ def test_initial_tensors_depend_on_the_seed_alone():
     assert not torch.equal(initial_model(made, 6).kernel.weight, first)
     torch.manual_seed(1)
     assert torch.equal(torch.rand(3), after)
+
+
+def test_who_takes_part_follows_from_the_runs_seed():
+    simulation = _prepared(FedAvg(objective=Quadratic()), rounds=20, participation=0.34)
+    assert simulation.schedule == schedule(5, 20, 3, 0.34)
+    assert simulation.schedule != schedule(6, 20, 3, 0.34)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
