@@ -49,7 +49,7 @@ def test_a_set_contains_the_tensors_that_it_says(which, said):
 @pytest.mark.parametrize("operation", [operator.or_, operator.and_])
 def test_sets_of_names_combine_as_sets(operation):
     """Each of four names is in both, one, the other or none of the two; the module counts as well as the name."""
-    for one in (names("part"), batch_norm):
+    for one in (names("part"), batch_norm, anywhere("head")):
         for other in (anywhere("head"), batch_norm, names("head", "part.norm.bias")):
             assert _of(operation(one, other)) == operation(_of(one), _of(other))
 
