@@ -14,6 +14,8 @@ from baselines.fedavg_ft import FedAvgFT
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
+from common.errors import InputError
+from common.settings import checked
 from tests.digits import objective
 from tests.digits import simulate as simulate_digits
 from tests.quadratic import (
@@ -96,15 +98,18 @@ def check_fedprox_as_fedstyle_reads_it(kind: type = FedProx) -> None:
 
 
 def check_ditto(kind: type = Ditto, reading: str = "canonical") -> None:
-    """w as in FedAvg; v goes on from where it was, pulled to the w that was received."""
-    server, _ = fedavg_by_hand()
+    """w as in FedAvg; v goes on from where it was, pulled to the w that was received. In halves of three epochs both
+    take two steps."""
+    steps = 2 if reading in ("padpaf", "released") else STEPS
+    server, _ = fedavg_by_hand(steps=steps)
     personal: list[Tensors] = [{} for _ in SIZES]
     for name in SHAPES:
         w, vs = START[name], [START[name]] * 3
         for _ in range(ROUNDS):
-            trained = [descend(w, c[name], CURVATURE[name], STEPS) for c in C]
+            trained = [descend(w, c[name], CURVATURE[name], steps) for c in C]
             to = trained if reading == "fedstyle" else [w] * 3
-            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, t) for v, c, t in zip(vs, C, to, strict=True)]
+            vs = [w] * 3 if reading == "released" else vs
+            vs = [descend(v, c[name], CURVATURE[name], steps, 1.7, t) for v, c, t in zip(vs, C, to, strict=True)]
             w = average(trained)
         for client, v in zip(personal, vs, strict=True):
             client[f"v.{name}"] = v
@@ -116,6 +121,12 @@ def check_ditto(kind: type = Ditto, reading: str = "canonical") -> None:
 def check_ditto_as_fedstyle_reads_it(kind: type = Ditto) -> None:
     """v is pulled to the w that its client has just trained, which is a constant while v moves."""
     check_ditto(kind, reading="fedstyle")
+
+
+def check_ditto_in_halves(kind: type = Ditto) -> None:
+    """v goes on from where it was, as PaDPaF says; or starts each round as the w that was received, as its code."""
+    for reading in ("padpaf", "released"):
+        check_ditto(kind, reading)
 
 
 def check_fedper(kind: type = FedPer) -> None:
@@ -197,6 +208,14 @@ def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():
         torch.testing.assert_close(personal(features=features), mixed.encoder(x))
 
 
+def test_a_mixture_that_would_never_train_the_local_model_is_refused():
+    made = {"objective": Quadratic()}
+    for reading, alpha in (("fedstyle", 0.999), ("canonical", 1.0)):
+        assert checked(APFL, "algorithm", {"reading": reading, "alpha": alpha}, **made).alpha == alpha
+    with pytest.raises(InputError, match=r"^algorithm\.alpha: must be less than 1 with reading 'fedstyle', or v is"):
+        checked(APFL, "algorithm", {"reading": "fedstyle", "alpha": 1.0}, **made)
+
+
 def check_fine_tuning(kind: type = FedAvgFT) -> None:
     """All clients, from the final average, for two more epochs."""
     server, _ = fedavg_by_hand()
@@ -271,6 +290,7 @@ CHECKS = [
     check_fedprox_as_fedstyle_reads_it,
     check_ditto,
     check_ditto_as_fedstyle_reads_it,
+    check_ditto_in_halves,
     check_fedper,
     check_fedrep,
     check_fedrep_as_fedstyle_reads_it,

@@ -159,6 +159,16 @@ def test_another_search_is_caught(right, wrong):
         check_against_the_central_search()
 
 
+def test_each_layer_of_each_run_begins_with_directions_of_its_own():
+    heard: list[Message] = []
+    for seed in (7, 8):
+        algorithm = FedINB(objective=_objective(), **SIZES | {"iterations": 1})
+        Simulation(algorithm, _data(), training(rounds=2), seed, listeners=[heard.append]).run()
+    starts = _said(heard, "theta")[::2]  # what is tried next is said, too
+    assert len(starts) == 2 * 2
+    assert not any(torch.equal(a, b) for a, b in itertools.combinations(starts, 2))
+
+
 def test_directions_stay_orthonormal():
     simulation, heard = _heard(iterations=60)
     steps = _said(heard, "theta")

@@ -69,23 +69,25 @@ def test_the_literal_style_loss_has_the_sum_and_the_divisor_of_eq_2():
     assert literal == pytest.approx(usual * 10 * 4 / 9, rel=1e-5)  # sum over 2B = 10 anchors; (B - 1) / (2B - 1)
 
 
-def check_infusion(kind: type = FedStyle) -> None:
+def check_infusion(kind: type = FedStyle, ssl: str = "simclr") -> None:
     """Eq. 3 term by term: view 1 is infused with h_s, view 2 with h_sobel, and lambda weighs the second loss."""
-    algorithm = kind(objective=SIMCLR, **{"lambda": 0.3})
+    unsupervised = objective(ssl)
+    algorithm = kind(objective=unsupervised, **{"lambda": 0.3})
     torch.manual_seed(0)
     model = algorithm.model().eval()
     batch = _batch(model)
     f, g, G = model.content.encoder, model.content.projector, model.generator
     h1, h2 = f(batch["views"][0]), f(batch["views"][1])
-    plain = SIMCLR.criterion(model.content, [g(h1), g(h2)], {})
-    infused = SIMCLR.criterion(
+    plain = unsupervised.criterion(model.content, [g(h1), g(h2)], {})
+    infused = unsupervised.criterion(
         model.content, [g(G(torch.cat([h1, batch["h_s"]], 1))), g(G(torch.cat([h2, batch["h_sobel"]], 1)))], {}
     )
     torch.testing.assert_close(algorithm.infusion_loss(model, batch), plain + 0.3 * infused)
 
 
-def test_infusion():
-    check_infusion()
+@pytest.mark.parametrize("ssl", ["simclr", "simsiam"])
+def test_infusion(ssl):
+    check_infusion(ssl=ssl)
 
 
 def check_what_trains(kind: type = FedStyle) -> None:
