@@ -84,6 +84,20 @@ def test_where_nothing_is_sure_only_own_images_count():
     )
 
 
+def test_shared_images_are_the_generators_in_bytes():
+    """Of noise that the draw decides; white is 255."""
+    algorithm, y = _made(), torch.arange(4)
+    model = algorithm.model()
+    last = [layer for layer in model.generator.modules() if isinstance(layer, torch.nn.Linear)][-1]
+    last.weight.data *= 30
+    told = algorithm.announced(model, torch.rand(4, 3, 8, 8), y, torch.Generator().manual_seed(1))
+    z = torch.randn(12, 6, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        made = (model.generator(z, told["labels"]) + 1) / 2
+    torch.testing.assert_close(told["images"].double() / 255, made.double(), atol=0.5 / 255 + 1e-6, rtol=0)
+    assert {0, 255} <= set(told["images"].flatten().tolist())
+
+
 def test_a_label_that_is_just_sure_enough_counts():
     """Two classes with half of the certainty each, of which the first is named."""
     algorithm, model, received, _, batch = _case(confidence=0.5)

@@ -226,6 +226,9 @@ def test_the_released_phases():
         for phase in algorithm.phases() for update in phase.updates
     ]  # fmt: skip
     assert which == [{"decoder"}, {"encoder.general"}, {"encoder.personal", "decoder"}]
+    for reading in ("paper", "released"):
+        phases = _feddva(reading=reading, classify=0.0).phases()
+        assert not any(phase.updates[0].which.contains("head.weight", model) for phase in phases)
     with_head = _feddva(reading="released").phases()
     assert [phase.updates[0].which.contains("head.weight", model) for phase in with_head] == [True, False, True]
     given, batch = _case()
@@ -394,6 +397,24 @@ def test_scores_are_of_each_clients_own_model_on_its_test_images():
         assert found[k, "accuracy"] == pytest.approx(float(right.float().mean()))
         assert found[k, "reconstruction_error"] == pytest.approx(float(error), rel=1e-5)
         assert found[k, "kl_z"] == pytest.approx(float(divergence), rel=1e-5)
+
+
+def test_what_is_scored_of_posteriors_by_hand():
+    """Means are decoded, and c is asked for with the mean of z."""
+    model, batch = _case()
+    found = _feddva(classify=0.0).scores(model, batch["x"], batch["y"])
+    asked, decoded = model.asked
+    assert asked is decoded[0] is model.given["z"][0]
+    assert decoded[1] is model.given["c"][0]
+    normal = {key: Normal(mean, (spread / 2).exp()) for key, (mean, spread) in model.given.items()}
+    q_c = [Normal(*of_image) for of_image in zip(normal["c"].loc, normal["c"].scale, strict=True)]
+    expected = {f"kl_{key}": torchs_kl(q, Normal(0.0, 1.0)).sum(dim=1) for key, q in normal.items()}
+    expected["kl_c_mixture"] = torch.stack([sum(torchs_kl(p, q).sum() for q in q_c) / 4 for p in q_c])
+    pixels = ((model.decoded + 1) / 2 - batch["x"]).square()
+    expected["reconstruction_error"] = torch.stack([image.sum() / image.numel() for image in pixels])
+    assert found.keys() == expected.keys()
+    for name, of_images in expected.items():
+        torch.testing.assert_close(found[name], of_images)
 
 
 def test_codes_and_swaps_are_of_the_right_images_and_decoders():

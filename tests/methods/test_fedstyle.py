@@ -41,6 +41,12 @@ def test_sobel_images_against_scipy():
         assert torch.equal(ours[0], ours[2])
 
 
+def test_a_grey_image_has_the_edges_of_one_in_colour_that_looks_like_it():
+    grey = torch.rand(2, 1, 9, 7, generator=torch.Generator().manual_seed(0))
+    assert sobel_images(grey).shape == grey.shape
+    torch.testing.assert_close(sobel_images(grey).expand(-1, 3, -1, -1), sobel_images(grey.expand(-1, 3, -1, -1)))
+
+
 def test_a_flat_image_has_no_edges():
     assert sobel_images(torch.full((1, 3, 8, 8), 0.7)).max() < 0.01
 

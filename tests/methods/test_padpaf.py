@@ -334,6 +334,13 @@ def test_maps_start_as_often_anew_as_there_are_draws():
     assert len(starts) == 70
 
 
+def test_images_are_restyled_in_batches_of_32():
+    made = dataclasses.replace(_gan(conditional=True), latent=1)
+    restyling = Restyling(made, [_Telling(0), _Telling(1)], torch.Generator())
+    restyling.content_map, restyling.style_maps = torch.nn.Identity(), [torch.nn.Identity()] * 2
+    assert restyling.run(0, torch.zeros(1, 1, 1, 4), torch.zeros(1).long())["restyle/source"].shape[:2] == (4, 32)
+
+
 def test_there_is_no_content_to_transfer_from_or_to_nobody():
     simulation = _trained(_padpaf(), rounds=1)
     restyling = Restyling(simulation.algorithm.objective, [simulation.synchronised(0)], torch.Generator())
