@@ -2,6 +2,7 @@
 
 import copy
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -93,6 +94,19 @@ def test_every_user_has_a_secret_and_a_generator_of_its_own():
     assert len({int(m.secret) for m in members}) == len(members)
     first = [next(m.generator.parameters()) for m in members]
     assert not torch.equal(first[0], first[1])
+
+
+def test_twins_note_the_loss_of_each_step_by_its_round():
+    simulation = _simulation()
+    simulation.run()
+    for user, twin in enumerate(simulation.server_work.twins):
+        steps = {
+            row["round"]: row["steps"]
+            for row in simulation.history
+            if (row["client"], row["update"]) == (user, 1) and row["stage"] == "round"
+        }
+        assert {round: len(losses) for round, losses in twin.losses.items()} == steps
+        assert set(steps) == {1, 2}
 
 
 def test_secrets_are_of_their_run():
@@ -189,14 +203,22 @@ def test_a_server_that_goes_on_leaves_alone_what_it_was_restored_from():
     first, other = _simulation(), _simulation()
     first.run()
     state = first.server_work.state()
-    before = copy.deepcopy(state["optimiser"])
-    other.server_work.load(state)
-    other.server_work._train(3, *other.server_work.own)
-    assert all(same(a, b) for a, b in zip(_moments(state["optimiser"]), _moments(before), strict=True))
-    assert not all(same(a, b) for a, b in zip(_moments(other.server_work.states), _moments(before), strict=True))
+    before, work = copy.deepcopy(state), other.server_work
+    work.load(state)
+    work._train(3, *work.own)
+    z, labels = torch.randn(4, 6), torch.arange(4)
+    for twin in work.twins:
+        twin.receive(2, {"z": z, "labels": labels})
+    for now in (state, work.state()):
+        for a, b in zip(_moments(now), _moments(before), strict=True):
+            assert same(a, b) == (now is state)
+    losses = [[twin["losses"] for twin in server["twins"]] for server in (state, before, work.state())]
+    assert losses[0] == losses[1] != losses[2]
 
 
-def _moments(states: list[dict[str, list[torch.Tensor]]]) -> list[dict[str, torch.Tensor]]:
+def _moments(server: dict[str, Any]) -> list[dict[str, torch.Tensor]]:
+    """Of the optimisers of the classifier and of every twin."""
+    states = [*server["optimiser"], *(twin["optimiser"] for twin in server["twins"])]
     return [{f"{key}/{n}": t for key, tensors in state.items() for n, t in enumerate(tensors)} for state in states]
 
 
