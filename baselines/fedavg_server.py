@@ -1,6 +1,5 @@
 """FedAvg whose server has images of its own: what PS-FedGAN's baselines are when given what it is given."""
 
-import copy
 from typing import Any
 
 import torch
@@ -35,7 +34,7 @@ class Finisher:
 
     def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: ServerWorkSettings) -> None:
         self.algorithm, self.images, self.labels, self.work = algorithm, images, labels, work
-        self.model: nn.Module = copy.deepcopy(algorithm.model()).to(work.device)
+        self.model: nn.Module = algorithm.model().to(work.device)
         self.batches = 0
 
     def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:

@@ -170,7 +170,7 @@ class PSFedGAN(Algorithm):
         """The generator that this secret stands for, or one of another width."""
         o = self.objective
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(secret % 2**63)
+            torch.manual_seed(secret)
             return Generator(o.channels, o.image_size, o.classes, self.latent, width or self.width)
 
 

@@ -9,11 +9,14 @@ import torch
 from baselines.apfl import APFL
 from baselines.centralized import Centralized
 from baselines.ditto import Ditto
+from baselines.ditto_fedprox import DittoFedProx
 from baselines.fedavg import FedAvg
 from baselines.fedavg_ft import FedAvgFT
 from baselines.fedper import FedPer
 from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
+from common.errors import InputError
+from common.settings import checked
 from tests.digits import objective
 from tests.digits import simulate as simulate_digits
 from tests.quadratic import (
@@ -95,20 +98,24 @@ def check_fedprox_as_fedstyle_reads_it(kind: type = FedProx) -> None:
     Comparison(simulate(kind(objective=Quadratic(), mu=0.8, reading="fedstyle"))).server(server)
 
 
-def check_ditto(kind: type = Ditto, reading: str = "canonical") -> None:
-    """w as in FedAvg; v goes on from where it was, pulled to the w that was received."""
-    server, _ = fedavg_by_hand()
+def check_ditto(kind: type = Ditto, reading: str = "canonical", pull: float = 0.0) -> None:
+    """w as in FedAvg, or FedProx; v goes on from where it was, pulled to the w that was received. In halves of three
+    epochs both take two steps."""
+    steps = 2 if reading in ("padpaf", "released") else STEPS
+    server, _ = fedavg_by_hand(steps=steps, pull=pull)
     personal: list[Tensors] = [{} for _ in SIZES]
     for name in SHAPES:
         w, vs = START[name], [START[name]] * 3
         for _ in range(ROUNDS):
-            trained = [descend(w, c[name], CURVATURE[name], STEPS) for c in C]
+            trained = [descend(w, c[name], CURVATURE[name], steps, pull, w) for c in C]
             to = trained if reading == "fedstyle" else [w] * 3
-            vs = [descend(v, c[name], CURVATURE[name], STEPS, 1.7, t) for v, c, t in zip(vs, C, to, strict=True)]
+            vs = [w] * 3 if reading == "released" else vs
+            vs = [descend(v, c[name], CURVATURE[name], steps, 1.7, t) for v, c, t in zip(vs, C, to, strict=True)]
             w = average(trained)
         for client, v in zip(personal, vs, strict=True):
             client[f"v.{name}"] = v
-    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7, reading=reading)))
+    of_global = {"mu_global": pull} if pull else {}
+    found = Comparison(simulate(kind(objective=Quadratic(), mu=1.7, reading=reading, **of_global)))
     found.server(prefixed("w", server))
     found.clients(personal)
 
@@ -116,6 +123,17 @@ def check_ditto(kind: type = Ditto, reading: str = "canonical") -> None:
 def check_ditto_as_fedstyle_reads_it(kind: type = Ditto) -> None:
     """v is pulled to the w that its client has just trained, which is a constant while v moves."""
     check_ditto(kind, reading="fedstyle")
+
+
+def check_ditto_in_halves(kind: type = Ditto) -> None:
+    """v goes on from where it was, as PaDPaF says; or starts each round as the w that was received, as its code."""
+    for reading in ("padpaf", "released"):
+        check_ditto(kind, reading)
+
+
+def check_ditto_with_fedprox(kind: type = DittoFedProx) -> None:
+    """w is pulled to the w that was received as well, with a weight of its own."""
+    check_ditto(kind, pull=0.8)
 
 
 def check_fedper(kind: type = FedPer) -> None:
@@ -176,6 +194,23 @@ def check_apfl_as_fedstyle_reads_it(kind: type = APFL) -> None:
     found.clients(apfl_by_hand(of_v=1 - 0.3))
 
 
+@pytest.mark.parametrize("ssl", ["simclr", "simsiam"])
+def test_apfl_as_fedstyle_reads_it_trains_the_local_model_on_mixed_projections(ssl):
+    """alpha on w's side, through which no gradient flows; a predictor is the local model's."""
+    made = objective(ssl)
+    algorithm = APFL(objective=made, alpha=0.3, reading="fedstyle")
+    model, other = algorithm.model().eval(), made.model().eval()
+    model.v.load_state_dict(other.state_dict())
+    batch = made.draw(torch.rand(4, 3, 8, 8), torch.arange(4), torch.Generator().manual_seed(0))
+    shared, local = ([part.projector(part.encoder(view)) for view in batch["views"]] for part in (model.w, other))
+    mixed = [0.3 * g + 0.7 * z for g, z in zip(shared, local, strict=True)]
+    loss = algorithm.mixed_outputs_loss(model, batch)
+    torch.testing.assert_close(loss, made.criterion(other, mixed, batch))
+    loss.backward()
+    assert all(p.grad is None for p in model.w.parameters())
+    assert all(p.grad is not None for p in model.v.parameters())
+
+
 def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():
     """In FedStyle's reading (its Personalization: h of the local model); where weights are mixed, of their mixture."""
     x = torch.rand(4, 3, 8, 8)
@@ -195,6 +230,14 @@ def test_apfls_personal_features_are_those_of_the_local_model_or_of_both():
             p.copy_(0.3 * p + 0.7 * q)
     for features in ("local", "mixture"):
         torch.testing.assert_close(personal(features=features), mixed.encoder(x))
+
+
+def test_a_mixture_that_would_never_train_the_local_model_is_refused():
+    made = {"objective": Quadratic()}
+    for reading, alpha in (("fedstyle", 0.999), ("canonical", 1.0)):
+        assert checked(APFL, "algorithm", {"reading": reading, "alpha": alpha}, **made).alpha == alpha
+    with pytest.raises(InputError, match=r"^algorithm\.alpha: must be less than 1 with reading 'fedstyle', or v is"):
+        checked(APFL, "algorithm", {"reading": "fedstyle", "alpha": 1.0}, **made)
 
 
 def check_fine_tuning(kind: type = FedAvgFT) -> None:
@@ -271,6 +314,8 @@ CHECKS = [
     check_fedprox_as_fedstyle_reads_it,
     check_ditto,
     check_ditto_as_fedstyle_reads_it,
+    check_ditto_in_halves,
+    check_ditto_with_fedprox,
     check_fedper,
     check_fedrep,
     check_fedrep_as_fedstyle_reads_it,

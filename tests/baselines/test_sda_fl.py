@@ -84,6 +84,40 @@ def test_where_nothing_is_sure_only_own_images_count():
     )
 
 
+def test_shared_images_are_the_generators_in_bytes():
+    """Of noise that the draw decides; white is 255."""
+    algorithm, y = _made(), torch.arange(4)
+    model = algorithm.model()
+    last = [layer for layer in model.generator.modules() if isinstance(layer, torch.nn.Linear)][-1]
+    last.weight.data *= 30
+    told = algorithm.announced(model, torch.rand(4, 3, 8, 8), y, torch.Generator().manual_seed(1))
+    z = torch.randn(12, 6, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        made = (model.generator(z, told["labels"]) + 1) / 2
+    torch.testing.assert_close(told["images"].double() / 255, made.double(), atol=0.5 / 255 + 1e-6, rtol=0)
+    assert {0, 255} <= set(told["images"].flatten().tolist())
+
+
+def test_a_label_that_is_just_sure_enough_counts():
+    """Two classes with half of the certainty each, of which the first is named."""
+    algorithm, model, received, _, batch = _case(confidence=0.5)
+    with torch.no_grad():
+        received.w.head.weight.zero_()
+        received.w.head.bias.copy_(torch.tensor([0.0, 0, 200, 0, 0, 200, 0, 0, 0, 0]))
+    both = torch.cat([batch["x"], model.announced["images"].flatten(0, 1)[[1, 17]].float() / 255])
+    torch.testing.assert_close(
+        algorithm.both_halves(model, batch), F.cross_entropy(_logits(model.w, both), torch.tensor([3, 8, 2, 2]))
+    )
+
+
+def test_any_shared_image_may_come_with_a_batch():
+    """Each of 300 images is drawn in its turn of 300 x 20, 20 +- 5 times."""
+    batch = _made().draw(torch.rand(6000, 1, 1, 1), torch.zeros(6000).long(), torch.Generator().manual_seed(0))
+    often = (batch["other"] % 300).bincount(minlength=300).double()
+    assert often.min() > 3
+    assert often.std() == pytest.approx(20**0.5, rel=0.2)
+
+
 @pytest.mark.parametrize(
     ("owned", "asked"),
     [({0: 3000, 1: 3000}, {0: 2000, 1: 2000}), ({4: 9, 7: 3}, {4: 3000, 7: 1000}), ({2: 5}, {2: 4000})],

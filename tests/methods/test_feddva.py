@@ -49,12 +49,14 @@ class _Given(torch.nn.Module):
         self.encoder = self
         self.given = {"z": q_z, "c": q_c}
         self.decoded, self.logits = decoded, logits
-        self.asked = []
+        self.asked, self.images = [], None
 
     def z(self, x):
+        assert x is self.images
         return self.given["z"]
 
     def c(self, x, z):
+        assert x is self.images
         self.asked.append(z)
         return self.given["c"]
 
@@ -70,6 +72,7 @@ def _case():
     draw = partial(torch.randn, generator=torch.Generator().manual_seed(3))
     model = _Given((draw(4, 2), draw(4, 2)), (3 * draw(4, 2), draw(4, 2)), draw(4, 3, 5, 5).tanh(), draw(4, 10))
     batch = {"x": draw(4, 3, 5, 5).sigmoid(), "y": torch.tensor([1, 5, 0, 9]), "noise": (draw(4, 2), draw(4, 2))}
+    model.images = batch["x"]
     return model, batch
 
 
@@ -123,6 +126,9 @@ def check_the_pixels(kind) -> None:
         ]
         torch.testing.assert_close(as_many[1], as_many[0] * 784 / 25)
         assert torch.equal(as_many[0], plain) == (not focal)
+    grey = model.decoded[:1, :1], batch["x"][:1, :1]
+    expected = -Normal(grey[0], 1.0).log_prob(2 * grey[1] - 1).sum()
+    torch.testing.assert_close(kind(objective=_objective()).reconstruction(*grey), expected[None])
 
 
 def test_the_balance_of_another_size_can_be_kept():
@@ -220,13 +226,15 @@ def test_the_released_phases():
         for phase in algorithm.phases() for update in phase.updates
     ]  # fmt: skip
     assert which == [{"decoder"}, {"encoder.general"}, {"encoder.personal", "decoder"}]
+    for reading in ("paper", "released"):
+        phases = _feddva(reading=reading, classify=0.0).phases()
+        assert not any(phase.updates[0].which.contains("head.weight", model) for phase in phases)
     with_head = _feddva(reading="released").phases()
     assert [phase.updates[0].which.contains("head.weight", model) for phase in with_head] == [True, False, True]
     given, batch = _case()
-    algorithm.released_decoder_loss(given, batch)
-    assert torch.equal(given.asked[-1][1], batch["noise"][1])
-    algorithm.released_general_loss(given, batch)
-    assert torch.equal(given.asked[-1][1], batch["noise"][1])
+    losses = algorithm.released_decoder_loss, algorithm.released_general_loss, algorithm.released_personal_loss
+    for phase, loss in zip(algorithm.phases(), losses, strict=True):
+        assert phase.updates[0].loss(given, batch) == loss(given, batch)
 
 
 def test_the_released_regulariser():
@@ -267,7 +275,8 @@ def test_the_released_losses_in_parts():
         (algorithm.released_general_loss(model, batch), fit + 0.5 * slacked),
     ):
         torch.testing.assert_close(loss, expected)
-        torch.testing.assert_close(model.asked[-1], (drawn, batch["noise"][1]))
+    for asked in model.asked:
+        torch.testing.assert_close(asked, (drawn, batch["noise"][1]))
     model.asked.clear()
     algorithm.released_personal_loss(model, batch)
     given, (decoded_z, decoded_c) = model.asked
@@ -388,6 +397,24 @@ def test_scores_are_of_each_clients_own_model_on_its_test_images():
         assert found[k, "accuracy"] == pytest.approx(float(right.float().mean()))
         assert found[k, "reconstruction_error"] == pytest.approx(float(error), rel=1e-5)
         assert found[k, "kl_z"] == pytest.approx(float(divergence), rel=1e-5)
+
+
+def test_what_is_scored_of_posteriors_by_hand():
+    """Means are decoded, and c is asked for with the mean of z."""
+    model, batch = _case()
+    found = _feddva(classify=0.0).scores(model, batch["x"], batch["y"])
+    asked, decoded = model.asked
+    assert asked is decoded[0] is model.given["z"][0]
+    assert decoded[1] is model.given["c"][0]
+    normal = {key: Normal(mean, (spread / 2).exp()) for key, (mean, spread) in model.given.items()}
+    q_c = [Normal(*of_image) for of_image in zip(normal["c"].loc, normal["c"].scale, strict=True)]
+    expected = {f"kl_{key}": torchs_kl(q, Normal(0.0, 1.0)).sum(dim=1) for key, q in normal.items()}
+    expected["kl_c_mixture"] = torch.stack([sum(torchs_kl(p, q).sum() for q in q_c) / 4 for p in q_c])
+    pixels = ((model.decoded + 1) / 2 - batch["x"]).square()
+    expected["reconstruction_error"] = torch.stack([image.sum() / image.numel() for image in pixels])
+    assert found.keys() == expected.keys()
+    for name, of_images in expected.items():
+        torch.testing.assert_close(found[name], of_images)
 
 
 def test_codes_and_swaps_are_of_the_right_images_and_decoders():

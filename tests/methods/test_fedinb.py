@@ -159,6 +159,16 @@ def test_another_search_is_caught(right, wrong):
         check_against_the_central_search()
 
 
+def test_each_layer_of_each_run_begins_with_directions_of_its_own():
+    heard: list[Message] = []
+    for seed in (7, 8):
+        algorithm = FedINB(objective=_objective(), **SIZES | {"iterations": 1})
+        Simulation(algorithm, _data(), training(rounds=2), seed, listeners=[heard.append]).run()
+    starts = _said(heard, "theta")[::2]  # what is tried next is said, too
+    assert len(starts) == 2 * 2
+    assert not any(torch.equal(a, b) for a, b in itertools.combinations(starts, 2))
+
+
 def test_directions_stay_orthonormal():
     simulation, heard = _heard(iterations=60)
     steps = _said(heard, "theta")
@@ -168,18 +178,19 @@ def test_directions_stay_orthonormal():
 
 
 @pytest.mark.parametrize("settings", [{}, {"bins": N - 1, "barycenter": "through"}])
-def test_a_class_that_stands_still_is_left_alone(settings):
+@pytest.mark.parametrize(("alone", "other"), [(1, 0), (0, 1)])
+def test_a_class_that_stands_still_is_left_alone(alone, other, settings):
     """One that is alike in all domains has nothing to search; the other goes on as if that one moved."""
     alike = _codes()
-    alike[:, 1] = alike[0, 1]
+    alike[:, alone] = alike[0, alone]
     one, iterations = _data(), 8
     images = torch.special.ndtr(alike).reshape(-1, 1, 3, 3)
     still = _trained(
         dealt=ClientData(images, one.labels, one.clients), rounds=1, iterations=iterations, **settings
     ).notes
     both = _trained(rounds=1, iterations=iterations, **settings).notes
-    assert [row["objective"] for row in still if row["class"] == 1] == pytest.approx([0], abs=1e-12)
-    first, again = ([row["objective"] for row in notes if row["class"] == 0] for notes in (both, still))
+    assert [row["objective"] for row in still if row["class"] == alone] == pytest.approx([0], abs=1e-12)
+    first, again = ([row["objective"] for row in notes if row["class"] == other] for notes in (both, still))
     assert len(first) == iterations
     assert again == pytest.approx(first)
 

@@ -41,6 +41,12 @@ def test_sobel_images_against_scipy():
         assert torch.equal(ours[0], ours[2])
 
 
+def test_a_grey_image_has_the_edges_of_one_in_colour_that_looks_like_it():
+    grey = torch.rand(2, 1, 9, 7, generator=torch.Generator().manual_seed(0))
+    assert sobel_images(grey).shape == grey.shape
+    torch.testing.assert_close(sobel_images(grey).expand(-1, 3, -1, -1), sobel_images(grey.expand(-1, 3, -1, -1)))
+
+
 def test_a_flat_image_has_no_edges():
     assert sobel_images(torch.full((1, 3, 8, 8), 0.7)).max() < 0.01
 
@@ -69,23 +75,25 @@ def test_the_literal_style_loss_has_the_sum_and_the_divisor_of_eq_2():
     assert literal == pytest.approx(usual * 10 * 4 / 9, rel=1e-5)  # sum over 2B = 10 anchors; (B - 1) / (2B - 1)
 
 
-def check_infusion(kind: type = FedStyle) -> None:
+def check_infusion(kind: type = FedStyle, ssl: str = "simclr") -> None:
     """Eq. 3 term by term: view 1 is infused with h_s, view 2 with h_sobel, and lambda weighs the second loss."""
-    algorithm = kind(objective=SIMCLR, **{"lambda": 0.3})
+    unsupervised = objective(ssl)
+    algorithm = kind(objective=unsupervised, **{"lambda": 0.3})
     torch.manual_seed(0)
     model = algorithm.model().eval()
     batch = _batch(model)
     f, g, G = model.content.encoder, model.content.projector, model.generator
     h1, h2 = f(batch["views"][0]), f(batch["views"][1])
-    plain = SIMCLR.criterion(model.content, [g(h1), g(h2)], {})
-    infused = SIMCLR.criterion(
+    plain = unsupervised.criterion(model.content, [g(h1), g(h2)], {})
+    infused = unsupervised.criterion(
         model.content, [g(G(torch.cat([h1, batch["h_s"]], 1))), g(G(torch.cat([h2, batch["h_sobel"]], 1)))], {}
     )
     torch.testing.assert_close(algorithm.infusion_loss(model, batch), plain + 0.3 * infused)
 
 
-def test_infusion():
-    check_infusion()
+@pytest.mark.parametrize("ssl", ["simclr", "simsiam"])
+def test_infusion(ssl):
+    check_infusion(ssl=ssl)
 
 
 def check_what_trains(kind: type = FedStyle) -> None:

@@ -274,6 +274,12 @@ def test_all_that_is_random_about_restyling_comes_from_its_generator():
     assert not same(found(1), found(2))
 
 
+def test_restyling_is_of_a_gan_and_only_if_it_is_asked_for():
+    """Before anything is looked at."""
+    for algorithm in (_padpaf(), PaDPaF(objective=_gan("vae"), restyle_steps=1)):
+        assert algorithm.restyled([], torch.Generator(), torch.zeros(0), torch.zeros(0)) == {}
+
+
 class _Telling(torch.nn.Module):
     """A client whose images say in four pixels who made them, and of which content, style and label."""
 
@@ -317,6 +323,22 @@ def test_content_comes_from_the_source_and_style_from_the_target():
         torch.testing.assert_close(tested[k, :, 1], 2 * x_test[:, 0, 0, 1] - 1)
         assert (tested[k, :, 2] - 10 * k).abs().max() < 5
         assert tested[k, :, 3].tolist() == [4, 7, 1]
+
+
+def test_maps_start_as_often_anew_as_there_are_draws():
+    made = dataclasses.replace(_gan(), latent=1)
+    starts = {
+        Restyling(made, [_Telling(0)], torch.Generator().manual_seed(seed)).content_map[-1].weight.item()
+        for seed in range(70)
+    }
+    assert len(starts) == 70
+
+
+def test_images_are_restyled_in_batches_of_32():
+    made = dataclasses.replace(_gan(conditional=True), latent=1)
+    restyling = Restyling(made, [_Telling(0), _Telling(1)], torch.Generator())
+    restyling.content_map, restyling.style_maps = torch.nn.Identity(), [torch.nn.Identity()] * 2
+    assert restyling.run(0, torch.zeros(1, 1, 1, 4), torch.zeros(1).long())["restyle/source"].shape[:2] == (4, 32)
 
 
 def test_there_is_no_content_to_transfer_from_or_to_nobody():

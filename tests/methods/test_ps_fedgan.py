@@ -2,6 +2,7 @@
 
 import copy
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -95,6 +96,32 @@ def test_every_user_has_a_secret_and_a_generator_of_its_own():
     assert not torch.equal(first[0], first[1])
 
 
+def test_twins_note_the_loss_of_each_step_by_its_round():
+    simulation = _simulation()
+    simulation.run()
+    for user, twin in enumerate(simulation.server_work.twins):
+        steps = {
+            row["round"]: row["steps"]
+            for row in simulation.history
+            if (row["client"], row["update"]) == (user, 1) and row["stage"] == "round"
+        }
+        assert {round: len(losses) for round, losses in twin.losses.items()} == steps
+        assert set(steps) == {1, 2}
+
+
+def test_secrets_are_of_their_run():
+    seeds = [int(m.secret) for seed in (7, 8) for m in _simulation(seed=seed).population.members]
+    assert len(set(seeds)) == len(seeds) == 2 * 3
+
+
+def test_steps_are_counted_beyond_what_floats_count():
+    algorithm = _algorithm()
+    model, labels = algorithm.model(), torch.zeros(1).long()
+    model.taken.fill_(2**24)
+    algorithm.published(model, {"sent_z": torch.zeros(1, 6), "sent_labels": labels})
+    assert int(model.taken) == 2**24 + 1
+
+
 @pytest.mark.parametrize("share", ["discriminator", "all", "once"])
 def test_what_crosses(share):
     heard: list[Message] = []
@@ -150,6 +177,49 @@ def test_images_are_asked_for_evenly_over_a_users_labels():
         assert {int(n) for n in labels.bincount() if n} <= {20 // len(owned), -(-20 // len(owned))}
         z = torch.randn(20, 6, generator=torch.Generator().manual_seed(0))
         torch.testing.assert_close(images, (twin.generator(z, labels).detach() + 1) / 2)
+
+
+def test_what_the_server_draws_is_of_its_run_and_round(monkeypatch):
+    """The noise of images that are asked for, the order in which the classifier sees them, and where that starts."""
+    noise, orders, starts = [], [], []
+
+    def counted(objective, model, images, labels, work, states, draw, epochs):
+        orders.append(draw.initial_seed())
+        starts.append(model.head.weight.sum().item())
+
+    monkeypatch.setattr(ps_fedgan, "train_on", counted)
+    for seed in (7, 8):
+        cloud = _simulation(seed=seed).server_work
+        cloud.twins[0].labels = {0}
+        cloud._images = lambda twin, draw, own=cloud.own: noise.append(draw.initial_seed()) or own
+        for round in (1, 2):
+            cloud.finish(round, {})
+    assert len(set(noise)) == len(noise) == 2 * 2
+    assert len(set(orders)) == len(orders) == 2 * 3
+    assert len(set(starts)) == 2
+
+
+def test_a_server_that_goes_on_leaves_alone_what_it_was_restored_from():
+    first, other = _simulation(), _simulation()
+    first.run()
+    state = first.server_work.state()
+    before, work = copy.deepcopy(state), other.server_work
+    work.load(state)
+    work._train(3, *work.own)
+    z, labels = torch.randn(4, 6), torch.arange(4)
+    for twin in work.twins:
+        twin.receive(2, {"z": z, "labels": labels})
+    for now in (state, work.state()):
+        for a, b in zip(_moments(now), _moments(before), strict=True):
+            assert same(a, b) == (now is state)
+    losses = [[twin["losses"] for twin in server["twins"]] for server in (state, before, work.state())]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def _moments(server: dict[str, Any]) -> list[dict[str, torch.Tensor]]:
+    """Of the optimisers of the classifier and of every twin."""
+    states = [*server["optimiser"], *(twin["optimiser"] for twin in server["twins"])]
+    return [{f"{key}/{n}": t for key, tensors in state.items() for n, t in enumerate(tensors)} for state in states]
 
 
 def test_the_classifier_sees_images_in_another_order_in_each_round(monkeypatch):
@@ -315,6 +385,20 @@ def test_who_does_not_know_a_start_has_one_of_its_own_for_every_user_and_what_it
     for eavesdropper in simulation.eavesdroppers:
         widths[eavesdropper.user].append(eavesdropper.twin.generator.layers[0].out_features)
     assert widths == {user: [8, 8, 4] for user in range(3)}, "another architecture is half as wide"
+
+
+@pytest.mark.parametrize(("width", "half"), [(1, 1), (2, 1), (3, 1), (6, 3)])
+def test_half_of_a_width_is_a_width(width, half):
+    algorithm = _algorithm(attackers=_attackers("architecture"), width=width)
+    for eavesdropper in _simulation(algorithm).eavesdroppers:
+        assert eavesdropper.twin.generator.layers[0].out_features == half
+
+
+def test_what_attackers_draw_is_of_their_run():
+    made = partial(_algorithm, attackers=_attackers("independent", "fresh"))
+    everybody = [e for seed in (7, 8) for e in _simulation(made(), seed=seed).eavesdroppers]
+    assert len({next(e.twin.generator.parameters()).sum().item() for e in everybody}) == 2 * 3 * 2
+    assert len({e.draw.initial_seed() for e in everybody}) == 2 * 3 * 2
 
 
 def test_without_dropout_there_is_no_mask_to_be_known():

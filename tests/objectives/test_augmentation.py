@@ -66,6 +66,19 @@ def test_grey_loses_colour():
 CROP = {"crop": 1.0, "flip": 0, "jitter": 0, "hue": 0, "grey": 0}
 
 
+def test_another_hue_is_neither_brighter_nor_more_colourful_and_jitter_alone_is_both():
+    """Of HSV: the largest channel is the value, and the smallest beside it the saturation."""
+    plain = _view(AugmentationSettings(**CROP))
+    turned, jittered = (
+        _view(AugmentationSettings(**CROP | {"jitter_probability": 1.0, key: 0.4})) for key in ("hue", "jitter")
+    )
+    assert (turned - plain).abs().flatten(1).amax(dim=1).min() > 0.01, "each image is turned"
+    for of_channels in (torch.amax, torch.amin):
+        value = of_channels(plain, dim=1)
+        torch.testing.assert_close(of_channels(turned, dim=1), value, atol=1e-4, rtol=0)
+        assert (of_channels(jittered, dim=1) - value).abs().mean() > 0.01
+
+
 def test_a_flip_is_the_mirror_image():
     mirrored, plain = (_view(AugmentationSettings(**CROP | {"flip": share})) for share in (1.0, 0.0))
     torch.testing.assert_close(mirrored, plain.flip(3))

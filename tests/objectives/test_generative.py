@@ -226,6 +226,16 @@ def test_the_vaes_loss_in_pieces(contrast, conditional):
     assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+def test_the_vaes_loss_of_a_single_image_weighs_the_divergence_likewise():
+    made = objective("vae", lam=0.0, beta=0.5)
+    m = made.model().eval()
+    batch = made.draw(torch.rand(1, 3, 8, 8), torch.zeros(1).long(), torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        light, heavy = (dataclasses.replace(made, beta=beta).loss(m, batch) for beta in (0.0, 0.5))
+        divergence = kl_to_prior(posterior(m, batch["x"])) + kl_to_prior(posterior(m.style, batch["x"]))
+    torch.testing.assert_close(heavy - light, 0.5 * 8 / (3 * 8 * 8) * divergence, atol=1e-6, rtol=1e-3)
+
+
 def test_noise_has_the_deviation_of_the_authors_code_and_a_map_for_each_layer():
     made = objective("gan")
     draw = torch.Generator().manual_seed(1)
