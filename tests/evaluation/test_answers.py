@@ -21,3 +21,33 @@ def test_a_label_counts_as_often_as_it_is_tested_or_as_its_client_has_it(tmp_pat
     found = {(r["metric"], r.get("setting", "")): r["value"] for r in answers(run) if not r.get("client")}
     assert found["accuracy", ""] == found["accuracy_worst_client", ""] == 0.5
     assert found["accuracy", "labels=own"] == pytest.approx((0.9 * 1 + 0.1 * 0 + 0.5) / 2)
+
+
+def test_there_is_a_record_of_each_client_of_the_worst_of_their_mean_and_of_each_style_that_no_client_has(tmp_path):
+    """Of four images each, by own models three and one are read right, by the shared one all and none; of three of a
+    style that no client has, one and two."""
+    run = left(tmp_path, {})
+    right = {"own": [1, 1, 1, 0, 0, 0, 0, 1], "shared": [1, 1, 1, 1, 0, 0, 0, 0]}
+    unseen = {"own": [1, 0, 0], "shared": [1, 0, 1]}
+    arrays = {f"answers/{role}": np.array(row, bool) for role, row in right.items()}
+    arrays |= {f"answers/pen/{role}": np.array(row, bool) for role, row in unseen.items()}
+    run.write_features(arrays | {"answers/client": np.repeat([0, 1], 4), "answers/label": np.zeros(8, int)})
+    columns = "metric", "unit", "role", "setting", "client", "domain"
+    found = {tuple(r.get(column, "") for column in columns): r["value"] for r in answers(run)}
+    expected = {}
+    for role, first, second, of_unseen in (("own", 0.75, 0.25, 1 / 3), ("shared", 1.0, 0.0, 2 / 3)):
+        expected |= {
+            ("accuracy", "fraction", role, "", "", ""): 0.5,
+            ("accuracy_worst_client", "fraction", role, "", "", ""): second,
+            ("accuracy", "fraction", role, "labels=own", "", ""): 0.5,
+            ("accuracy", "fraction", role, "", "client-1", ""): first,
+            ("accuracy", "fraction", role, "", "client-2", ""): second,
+            ("accuracy", "fraction", role, "", "", "pen"): of_unseen,
+        }
+    assert found == pytest.approx(expected)
+
+
+def test_a_run_that_has_left_no_answers_is_not_measured(tmp_path):
+    run = left(tmp_path, {})
+    run.write_features({"codes/test/client": np.zeros(3, int)})
+    assert list(answers(run)) == []

@@ -9,6 +9,7 @@ from common.errors import InputError
 from common.run_folder import RunFolder
 from diptych.measurement import prepared
 from evaluation.frechet import frechet_distance, gaussian
+from evaluation.images import agreement
 from tests.evaluation.pictures import Reader, left, picture, protocol
 from tests.mutation import mutated
 
@@ -155,6 +156,28 @@ def test_where_no_label_can_be_asked_for_there_is_no_agreement_with_it(tmp_path)
     found = {(r["metric"], r["control"]) for r in of_all(left(tmp_path, _everybodys([-1] * 12)))}
     assert ("label_agreement", "") not in found
     assert {("style_agreement", ""), ("label_agreement", "ceiling")} <= found
+
+
+def test_any_client_of_the_style_will_do_and_no_other():
+    said = np.zeros((5, 1)), np.array([3, 1, 3, 3, 0]), np.array([0, 1, 2, 1, 2])
+    asked = {"style_agreement": [0, 2], "label_agreement": np.array([3, 1, 0, 0, 0]), "attribute_change": 1}
+    assert list(agreement(said, asked)) == [
+        ("style_agreement", "fraction", 3 / 5),
+        ("label_agreement", "fraction", 3 / 5),
+        ("attribute_change", "fraction", 3 / 5),
+    ]
+
+
+def test_noise_is_the_same_again_and_another_one_in_another_run(tmp_path):
+    found = []
+    for name, seed in (("first", 1), ("again", 1), ("other", 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        left(folder, _everybodys([1] * 12))
+        (folder / "spec.yaml").write_text((folder / "spec.yaml").read_text().replace("seed: 1", f"seed: {seed}"))
+        found.append({r["metric"]: r["value"] for r in of_all(RunFolder(folder)) if r["control"] == "noise"})
+    assert found[0] == found[1]
+    assert found[0]["wd_exact"] != found[2]["wd_exact"]
 
 
 def test_a_run_that_was_asked_for_nothing_is_not_judged(tmp_path):

@@ -1,13 +1,16 @@
 """Probes of content and style codes, on codes whose answers are known."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from common.run_folder import RunFolder
-from evaluation.codes import disentanglement, identity_probe, probe, shuffled, told_apart
+from evaluation import codes as module
+from evaluation.codes import Codes, accuracies, disentanglement, identity_probe, probe, shuffled, told_apart
+from evaluation.probe import ProbeSettings, probe_accuracy
 from tests.evaluation.test_frechet import SPEC
 
 CLASSES, CLIENTS, N = 4, 3, 240
@@ -51,10 +54,11 @@ def _codes(content: str, style: str, *, memorised: bool = False) -> dict[str, np
     return arrays
 
 
-def _run(folder, arrays, dataset: str = "mnist") -> RunFolder:
+def _run(folder, arrays, dataset: str = "mnist", seed: int = 1) -> RunFolder:
     run = RunFolder(folder)
     run.write_features(arrays)
-    (folder / "spec.yaml").write_text(SPEC.replace("dataset: mnist", f"dataset: {dataset}"))
+    spec = SPEC.replace("dataset: mnist", f"dataset: {dataset}").replace("seed: 1", f"seed: {seed}")
+    (folder / "spec.yaml").write_text(spec)
     run.write_provenance({"status": "ok"})
     return run
 
@@ -166,3 +170,178 @@ def test_identities_are_read_from_the_first_clients_style_and_from_an_untrained_
     top = {features: f"probe=linear;features={features};target=identity;top_k=1" for features in ("content", "style")}
     assert found[top["style"], ""] > 0.9
     assert found[top["content"], "untrained"] < 0.6
+
+
+# ---- what probes are fitted to, and how
+
+
+@pytest.fixture
+def fitted(monkeypatch) -> list[dict[str, Any]]:
+    """How each probe is fitted; nothing is, and all accuracies are a half."""
+    fits: list[dict[str, Any]] = []
+
+    def probe_accuracy(train, test, classes, settings, seed, top=1):
+        fits.append({"train": train, "test": test, "classes": classes, "how": settings, "seed": seed, "top": top})
+        return torch.full((len(train[0]),), 0.5)
+
+    monkeypatch.setattr(module, "probe_accuracy", probe_accuracy)
+    return fits
+
+
+def _celeba(folder, arrays) -> RunFolder:
+    run = _run(folder, arrays, "celeba")
+    run.write_provenance({"status": "ok", "sources": {"a": {"name": "x", "sha256": "0", "images": 7, "classes": 9}}})
+    return run
+
+
+def test_probes_are_padpafs_where_nothing_else_is_asked_for(fitted, tmp_path):
+    """50 epochs by Adam whose rate falls by 0.95 in each, of batches of 32 at 1e-2; of identities, of 256 at 1e-1."""
+    arrays = _codes("label", "client")
+    run = _run(tmp_path, arrays)
+    list(label_probe(run))
+    list(disentanglement(run, images={"": "codes"}))
+    assert {fit["how"] for fit in fitted} == {ProbeSettings(50, 32, 1e-2, 0.95)}
+    fitted.clear()
+    list(identity_probe(_celeba(tmp_path, arrays)))
+    assert {fit["how"] for fit in fitted} == {ProbeSettings(50, 256, 1e-1, 0.95)}
+    assert [fit["top"] for fit in fitted] == [1, 10, 50] * 3
+    assert {fit["classes"] for fit in fitted} == {CLASSES}, "as many as there are identities"
+
+
+def test_what_is_asked_for_reaches_the_probes(fitted, tmp_path):
+    asked, arrays = {"epochs": 3, "batch_size": 7, "lr": 0.5}, _codes("label", "client")
+    run = _run(tmp_path, arrays)
+    list(label_probe(run, **asked))
+    list(disentanglement(run, images={"": "codes"}, **asked))
+    list(identity_probe(_celeba(tmp_path, arrays), **asked))
+    assert {fit["how"] for fit in fitted} == {ProbeSettings(3, 7, 0.5, 0.95)}
+
+
+def test_another_run_and_another_question_start_probes_elsewhere(fitted, tmp_path):
+    seeds = []
+    for seed in (1, 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        run = _run(folder, _codes("label", "client"), seed=seed)
+        for ask in (label_probe, partial(client_probe, images={"": "codes"})):
+            fitted.clear()
+            list(ask(run))
+            seeds.append({fit["seed"] for fit in fitted})
+        fitted.clear()
+        list(disentanglement(run, images={"": "codes"}))
+        seeds.append({fit["seed"] for fit in fitted})
+    assert [len(each) for each in seeds] == [1] * 6
+    assert len(set.union(*seeds)) == 6
+
+
+def test_the_published_protocol_is_fitted_to_test_images_and_the_sound_one_to_training_images(fitted, tmp_path):
+    run = _run(tmp_path, _codes("label", "client"))
+    for protocols, part in ((None, "train"), (["sound"], "train"), (["published"], "test")):
+        fitted.clear()
+        list(probe(run, images={"": "plain"}, targets=["label"], codes={"content": []}, protocols=protocols))
+        (fit,) = fitted
+        for at, which in (("train", part), ("test", "test")):
+            for n, key in enumerate(("content", "label")):
+                np.testing.assert_array_equal(fit[at][n][0].numpy(), run.features[f"plain/{which}/{key}"])
+
+
+def test_after_snapshots_the_published_protocol_is_repeated_if_that_is_asked_for(fitted, tmp_path):
+    arrays = _codes("label", "client")
+    run = _run(tmp_path, arrays)
+    run.write_arrays("after-1.npz", {key: x[:50] for key, x in arrays.items()})
+    ask = partial(probe, run, images={"": "plain"}, targets=["label"], codes={"content": []}, protocols=["sound"])
+    end = ("probe=linear;features=content;target=label", "sound")
+    assert [(r["setting"], r["protocol"]) for r in ask()] == [end]
+    assert [len(fit["test"][0][0]) for fit in fitted] == [N]
+    fitted.clear()
+    early = f"{end[0]};round=1", "published"
+    assert [(r["setting"], r["protocol"]) for r in ask(snapshots=True)] == [early, end]
+    assert [len(fit["test"][0][0]) for fit in fitted] == [50, N]
+
+
+def test_there_is_an_answer_for_each_label_and_none_for_more(fitted):
+    """Of what is scored on, as well: here the largest label is in neither of the training sets."""
+    pair = torch.zeros(6, 2), torch.zeros(4, 2)
+    few, many = torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([3, 4, 0, 1])
+    accuracies({("a", "", ""): (pair, (few, few[:4])), ("b", "", ""): (pair, (few, many))}, "sound", ProbeSettings(), 0)
+    assert [fit["classes"] for fit in fitted] == [5]
+
+
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+def test_the_accuracy_of_each_case_is_that_of_probes_of_its_size_side_by_side(protocol):
+    generator, settings = torch.Generator().manual_seed(0), ProbeSettings(epochs=3, batch_size=16, lr=0.02)
+    y = torch.randint(0, 3, (60,), generator=generator), torch.randint(0, 3, (40,), generator=generator)
+
+    def code(size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return tuple(torch.randn(len(t), size, generator=generator) + t[:, None] for t in y)
+
+    cases = {(name, "", ""): (code(size), y) for name, size in (("a", 4), ("b", 2), ("c", 4))}
+    found = accuracies(cases, protocol, settings, 5)
+    first = 0 if protocol == "sound" else 1
+    for names in (("a", "c"), ("b",)):
+        x = [torch.stack([cases[name, "", ""][0][part] for name in names]) for part in (first, 1)]
+        truth = [y[part].expand(len(names), -1) for part in (first, 1)]
+        expected = probe_accuracy((x[0], truth[0]), (x[1], truth[1]), 3, settings, 5)
+        assert [found[name, "", ""] for name in names] == expected.tolist()
+
+
+def test_floors_are_standardised_as_codes_are_and_pixels_are_in_the_unit_interval():
+    rng = np.random.default_rng(0)
+    arrays = {f"codes/{part}/{code}": (7 + 5 * rng.normal(size=(30, 4))) for part in ("train", "test") for code in "zc"}
+    arrays |= {key.replace("/z", "/untrained-z"): 2 * x for key, x in arrays.items() if key.endswith("z")}
+    pixels = {part: rng.integers(0, 256, (30, 4), dtype=np.uint8) for part in ("train", "test")}
+    arrays |= {f"codes/{part}/pixels": x for part, x in pixels.items()}
+    codes = Codes(arrays, "codes", standardised=True)
+    (train, test), plain = codes.controlled("z", "untrained")[""], codes.each("z")[""]
+    torch.testing.assert_close(train.mean(dim=0), torch.zeros(4).double(), atol=1e-12, rtol=0)
+    torch.testing.assert_close(train.std(dim=0), torch.ones(4).double())
+    torch.testing.assert_close((train, test), tuple(plain))  # which are half as large
+    for part, found in zip(("train", "test"), codes.controlled("z", "pixels")[""], strict=True):
+        np.testing.assert_allclose(found.numpy(), pixels[part] / 255, rtol=1e-6)
+    assert set(codes.controlled("z", "shuffled-labels")) == {""}
+    assert codes.controls("z", ["untrained", "shuffled-labels", "pixels"]) == ["untrained", "shuffled-labels", "pixels"]
+    assert codes.controls("c", ["untrained", "shuffled-labels"]) == ["shuffled-labels"], "there is no untrained c"
+
+
+def test_codes_by_several_encoders_are_taken_one_by_one_or_at_once():
+    x = np.random.default_rng(0).normal(size=(5, 3, 2))
+    arrays = {f"own/codes/{part}/style": x for part in ("train", "test")}
+    arrays |= {f"codes/{part}/label": np.arange(5) for part in ("train", "test")}
+    by = Codes(arrays, "own/codes")
+    assert [t.tolist() for t in by.target("label")] == [list(range(5))] * 2, "which does not depend on encoders"
+    for k in range(3):
+        for part in by.each("style")[f"client-{k + 1}"]:
+            np.testing.assert_array_equal(part.numpy(), x[:, k])
+    assert set(by.each("style")) == {"client-1", "client-2", "client-3"}
+    (together,) = Codes(arrays, "own/codes", at_once=True).each("style").items()
+    assert together[0] == ""
+    np.testing.assert_array_equal(together[1][0].numpy(), x)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_styles_are_taken_together_for_the_client_alone_and_if_that_is_asked_for(at_once, monkeypatch, tmp_path):
+    asked: dict[tuple[str, str, str], int] = {}
+
+    def accuracies(cases, protocol, settings, seed):
+        assert protocol == "sound"
+        asked.update({name: pair[1].ndim for name, (pair, _) in cases.items()})
+        return dict.fromkeys(cases, 0.5)
+
+    monkeypatch.setattr(module, "accuracies", accuracies)
+    records = list(
+        disentanglement(_run(tmp_path, _codes("label", "client")), images={"": "codes"}, one_number_each=at_once)
+    )
+    each = [f"client-{k + 1}" for k in range(CLIENTS)]
+    expected = {("content", target, ""): 2 for target in ("label", "client")}
+    expected |= {("style", "label", encoder): 2 for encoder in each}
+    expected |= {("style", "client", ""): 3} if at_once else {("style", "client", encoder): 2 for encoder in each}
+    assert asked == expected
+    assert len(records) == 5
+
+
+def test_where_a_run_has_left_no_codes_the_others_are_told_apart_all_the_same(fitted, tmp_path):
+    run = _run(tmp_path, _codes("label", "client"))
+    roles = {r["role"] for r in disentanglement(run, images={"first": "nowhere", "second": "codes"})}
+    assert roles == {"second"}
+    roles = {r["role"] for r in label_probe(run, images={"first": "nowhere", "second": "codes"})}
+    assert roles == {"", "second"}, "floors are nobody's"

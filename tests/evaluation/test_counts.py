@@ -1,5 +1,7 @@
 """Clusters, classes and bytes, on tables and features that are small enough to count by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
@@ -7,10 +9,12 @@ from sklearn.metrics import silhouette_score
 
 from common.run_folder import RunFolder
 from diptych.study import load_study
-from evaluation.clusters import clusters
+from evaluation import clusters as clustered
+from evaluation import extracts
+from evaluation.clusters import clusters, points
 from evaluation.costs import budget, communication, transmission, work
 from evaluation.data import class_entropy, sources
-from evaluation.extracts import style_map
+from evaluation.extracts import code_map, style_map
 from tests.evaluation.test_probe import _write_run
 
 
@@ -60,6 +64,54 @@ def test_a_map_has_a_point_per_image_and_is_always_the_same(tmp_path):
     assert silhouette_score(xy, np.repeat(range(4), 20)) > 0.5, "clusters stay clusters"
 
 
+def _rows_of(part: np.ndarray, whole: np.ndarray) -> list[int]:
+    """Which rows of the whole those of the part are."""
+    return [int(np.flatnonzero((whole == row).all(axis=1))[0]) for row in part]
+
+
+def test_points_are_as_many_of_each_client_drawn_anew_for_each_run(tmp_path):
+    run = _with_styles(tmp_path / "run", spread=2.0)
+    (found,) = points(run, 83)
+    assert (found.role, found.code) == ("", "style")
+    assert found.client.tolist() == np.repeat(range(4), 20).tolist()
+    drawn = [_rows_of(found.features[found.client == k], run.features[f"client/{k}/train/style"]) for k in range(4)]
+    assert [len(set(rows)) for rows in drawn] == [20] * 4, "none twice"
+    assert drawn != [list(range(20))] * 4
+    assert len(next(points(run, 1)).client) == 8, "two at least"
+    assert len(next(points(run, 10_000)).client) == 200, "all there are"
+    run.write_spec(run.spec.model_copy(update={"seed": run.spec.seed + 1}))
+    assert not np.array_equal(next(points(RunFolder(run.path), 83)).features, found.features)
+
+
+def test_scores_are_of_two_thousand_points_at_most_and_a_map_of_styles_of_fewer(monkeypatch, tmp_path):
+    asked = []
+    for module in (clustered, extracts):
+        monkeypatch.setattr(module, "points", lambda run, samples: asked.append(samples) or [])
+    run = RunFolder(tmp_path)
+    assert [*clusters(run), *code_map(run), *style_map(run)] == []
+    assert asked == [2000, 2000, 1200]
+
+
+@pytest.mark.parametrize(("images", "perplexity"), [(200, 30), (91, 30), (90, 29), (7, 2)])
+def test_a_map_is_scikit_learns_of_as_many_neighbours_as_it_takes(images, perplexity, monkeypatch):
+    asked = []
+
+    class Map:
+        def __init__(self, **settings):
+            asked.append(settings)
+
+        def fit_transform(self, features):
+            return features[:, :2] + 1
+
+    monkeypatch.setattr("sklearn.manifold.TSNE", Map)
+    features, client = np.random.default_rng(0).normal(size=(images, 3)), np.arange(images) % 2
+    rows = extracts._flat_map(features, client, {0: "ink", 1: "wax"}, 2**32 + 5)
+    assert asked == [{"init": "pca", "perplexity": perplexity, "random_state": 5}]
+    assert [(row["client"], row["style"]) for row in rows] == [(k % 2, ("ink", "wax")[k % 2]) for k in range(images)]
+    np.testing.assert_array_equal([(row["x"], row["y"]) for row in rows], features[:, :2] + 1)
+    assert {row["silhouette"] for row in rows} == {float(silhouette_score(features, client))}
+
+
 def test_class_entropy_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")
     counts = {0: [5, 5, 5, 5], 1: [20, 0, 0, 0], 2: [10, 10, 0, 0]}
@@ -67,9 +119,9 @@ def test_class_entropy_by_hand(tmp_path):
         {"client": k, "style": "ink", "class": c, "images": n} for k, row in counts.items() for c, n in enumerate(row)
     ]
     run.write_table("partition.csv", rows, ["client", "style", "class", "images"])
-    found = _values(class_entropy(run), "control")
-    assert found[("",)] == pytest.approx((np.log(4) + 0 + np.log(2)) / 3)
-    assert found[("ceiling",)] == pytest.approx(np.log(4))
+    found = _values(class_entropy(run), "control", "metric", "unit", "kind", "style", "aggregate")
+    shared = "class_entropy", "nats", "result", "all", "none"
+    assert found == pytest.approx({("", *shared): (np.log(4) + 0 + np.log(2)) / 3, ("ceiling", *shared): np.log(4)})
 
 
 def test_bytes_by_hand(tmp_path):
@@ -98,9 +150,10 @@ def test_passes_over_the_data_by_hand(tmp_path):
     run.write_table("partition.csv", counts, ["client", "style", "class", "images"])
     columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
     steps = [(0, 0, "prologue", 0, 0, 9), (1, 0, "round", 0, 0, 4), (1, 0, "round", 0, 1, 4), (1, 1, "round", 0, 0, 1)]
+    steps += [(2, 0, "round", 0, 0, 2), (2, 0, "round", 1, 0, 5), (3, 0, "round", 0, 0, 6), (3, 0, "epilogue", 0, 0, 7)]
     run.write_table("history.csv", [dict(zip(columns, (*row, 0.5), strict=True)) for row in steps], columns)
-    # client 0: 4 steps of 2 per pass; client 1: 1 step of 1 per pass
-    assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((2 + 1) / 2)
+    # client 0: 4 + 2 + 6 steps of 2 per pass; client 1: 1 step of 1 per pass
+    assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((6 + 1) / 2)
 
 
 def test_what_was_asked_for_is_told(tmp_path):
@@ -148,10 +201,16 @@ def test_nothing_is_said_of_what_nobody_has_counted(tmp_path):
     assert list(work(run)) == []
 
 
+def test_a_run_that_does_not_say_what_it_was_trained_on_has_no_sources():
+    assert list(sources(SimpleNamespace(provenance={}))) == []
+
+
 def test_sources_are_those_of_the_provenance(tmp_path):
     run = _write_run(tmp_path / "run")
     run.write_provenance({"status": "ok", "sources": {"ink": {"name": "x", "sha256": "0", "images": 7, "classes": 3}}})
-    assert _values(sources(RunFolder(run.path)), "style", "metric") == {("ink", "images"): 7, ("ink", "classes"): 3}
+    found = _values(sources(RunFolder(run.path)), "style", "metric", "unit", "kind", "aggregate")
+    shared = "count", "dataset", "none"
+    assert found == {("ink", "images", *shared): 7, ("ink", "classes", *shared): 3}
 
 
 @pytest.mark.parametrize(("method", "parameters"), [("ps-fedgan", 12), ("full-gan", 12 + 7)])

@@ -51,7 +51,7 @@ def test_each_number_has_the_unit_and_the_kind_of_what_it_counts(tmp_path):
     scores = run.table("scores.csv")
     losses = [row | {"score": score} for row in scores for score in ("reconstruction_error", "kl_c")]
     run.write_table("scores.csv", scores + losses, list(scores[0]))
-    rows = list(curves(RunFolder(run.path), targets={run.spec.data.dataset: 0.5}))
+    rows = list(curves(RunFolder(run.path), targets={run.spec.data.dataset: 0.5}, traffic=True))
     assert {(r["metric"], r["unit"], r["kind"]) for r in rows} == {
         ("accuracy", "fraction", "result"),
         ("accuracy_std_over_clients", "fraction", "result"),
@@ -59,6 +59,7 @@ def test_each_number_has_the_unit_and_the_kind_of_what_it_counts(tmp_path):
         ("kl_c", "nats", "result"),
         ("rounds_to_target", "rounds", "result"),
         ("bytes_to_target", "count", "cost"),
+        ("bytes", "count", "cost"),
     }
 
 

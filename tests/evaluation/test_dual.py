@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from common.run_folder import RunFolder
-from evaluation.clusters import clusters
+from evaluation import divergences as of_codes
+from evaluation.clusters import clusters, points
 from evaluation.codes import disentanglement, probe
 from evaluation.curves import curves
 from evaluation.divergences import divergences
@@ -179,6 +180,68 @@ def test_divergences_of_a_mixture_of_two_that_are_far_apart(tmp_path):
     assert found["kl_client_mixture_to_prior", "", ""] == pytest.approx(7**2 - math.log(2), rel=0.01)
     assert found["kl_z", "", ""] > 0
     assert found["constraint_met", "", ""] == 1, "49 nats less log 2 are more than 2 * 8"
+
+
+@pytest.mark.parametrize(("xi", "met"), [(24.0, 1), (24.5, 0), (25.0, 0)])
+def test_the_constraint_is_of_what_the_prior_is_further_away_than_the_mixture(xi, met, tmp_path):
+    """Posteriors that are 49 nats from the prior and log 2 from their mixture: 48.3 of 2 xi."""
+    arrays = _constant([0.0, 0.0, 0.0], 0.0)
+    for part in ("train", "test"):
+        owner = arrays[f"codes/{part}/client"]
+        for k in range(CLIENTS):
+            rows = np.flatnonzero(owner == k)[: 2 * (np.sum(owner == k) // 2)]
+            arrays[f"codes/{part}/c"][rows] = 7.0 * (-1.0) ** np.arange(len(rows))[:, None]
+    run = _run(tmp_path, arrays, algorithm=f"{{name: feddva, xi: {xi}}}")
+    assert _by(divergences(run, members=60, draws=20))["constraint_met", "", ""] == met
+
+
+def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tmp_path):
+    """8 nats for each of c's dimensions; of 500 images of each client, by 32 draws."""
+    asked = []
+
+    def found(q_z, q_c, draws, draw, xi):
+        asked.append((len(q_z[0]), len(q_c[0]), draws, xi))
+        return {"kl_z": 1.0}
+
+    arrays = _codes("nothing", "nothing")
+    arrays = {key: np.concatenate([x] * 6) for key, x in arrays.items()}
+    monkeypatch.setattr(of_codes, "_divergences", found)
+    rows = list(divergences(_run(tmp_path, arrays, algorithm="{name: feddva}")))
+    assert asked == [(500, 500, 32, 8.0 * 6)] * CLIENTS
+    assert {r["metric"]: (r["value"], r["unit"]) for r in rows if not r.get("client")} == {
+        "kl_z": (1.0, "nats"),
+        "xi_over_dim_c": (8.0, "count"),
+        "clients": (CLIENTS, "count"),
+        "latent_dim": (6, "count"),
+    }
+    assert {(r["client"], r["role"]) for r in rows if r.get("client")} == {
+        (f"client-{k + 1}", "shared-encoder") for k in range(CLIENTS)
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "task"),
+    [("", "classification"), (", classify: 0.5", "classification"), (", classify: 0", "reconstruction")],
+)
+def test_the_size_of_codes_is_told_beside_what_they_are_for(more, task, tmp_path):
+    arrays = _constant([0.0, 1.0, 2.0], 0.0, d=3)
+    rows = list(divergences(_run(tmp_path, arrays, algorithm=f"{{name: feddva{more}}}"), members=5, draws=2))
+    found = {r["setting"]: (r["value"], r["unit"]) for r in rows if r["metric"] == "latent_dim"}
+    assert found == {f"latent=z;task={task}": (6, "count"), f"latent=c;task={task}": (3, "count")}
+
+
+def test_points_of_z_and_of_c_are_of_the_same_images(tmp_path):
+    arrays = _codes("nothing", "nothing")
+    for code, sign in (("z", 1), ("c", -1)):
+        arrays[f"codes/test/{code}"] = sign * np.arange(N, dtype=np.float32)[:, None].repeat(6, axis=1)
+    z, c = points(_run(tmp_path, arrays), 100)
+    assert (z.role, z.code, c.role, c.code) == ("shared-encoder", "z", "shared-encoder", "c")
+    images = z.features[:, 0].astype(int)
+    assert len(set(images.tolist())) == 100
+    assert images.tolist() != list(range(100))
+    np.testing.assert_array_equal(c.features, -z.features)
+    for found in (z, c):
+        np.testing.assert_array_equal(found.client, arrays["codes/test/client"][images])
 
 
 def test_divergences_are_of_either_kind_of_encoder(tmp_path):

@@ -5,11 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from scipy.stats import linregress
 from skimage.metrics import structural_similarity
 
 from common.run_folder import RunFolder
 from evaluation import eavesdropped
 from evaluation.eavesdropped import attacks, generator_losses, nmse
+from evaluation.judge import Judge
+from tests.evaluation.pictures import QUALITY
 from tests.evaluation.test_frechet import SPEC
 
 
@@ -27,7 +30,9 @@ def judge(monkeypatch):
     def logits(images: np.ndarray) -> np.ndarray:
         return images[:, 0, :10].sum(axis=2).astype(float)
 
-    monkeypatch.setattr(eavesdropped, "load", lambda file: SimpleNamespace(logits=logits, ceiling=lambda *_, **__: []))
+    judge = Judge(SimpleNamespace(), "0" * 64, list(QUALITY))
+    monkeypatch.setattr(Judge, "logits", lambda self, images: logits(images))
+    monkeypatch.setattr(eavesdropped, "load", lambda file: judge)
 
 
 def _run(folder, made: dict[str, np.ndarray]) -> RunFolder:
@@ -87,12 +92,13 @@ def test_the_mean_is_over_users(judge, tmp_path):
     right, wrong = (np.stack([_image(k) for k in of]) for of in ([1, 2], [5, 5]))
     made = {f"made/{k}/labels": labels for k in (0, 1)} | {"made/0/cloud": right, "made/1/cloud": wrong}
     made |= {f"made/{k}/user": right for k in (0, 1)}
-    (mean,) = (
-        r["value"]
-        for r in attacks(_run(tmp_path, made))
-        if r["metric"] == "accuracy" and r["role"] == "cloud" and not r.get("client")
-    )
-    assert mean == 0.5
+    records = [r for r in attacks(_run(tmp_path, made)) if r["metric"] == "accuracy" and not r.get("client")]
+    found = {(r["role"], r.get("setting", ""), r.get("control", "")): (r["value"], r["unit"]) for r in records}
+    assert found == {
+        ("user", "", ""): (1.0, "fraction"),
+        ("cloud", "", ""): (0.5, "fraction"),
+        ("cloud", "", "ceiling"): (0.9, "fraction"),
+    }
 
 
 def test_nmse_by_hand():
@@ -100,6 +106,7 @@ def test_nmse_by_hand():
     images = torch.tensor([[[[0.0, -1.0]]], [[[2.0, 3.0]]], [[[5.0, 0.0]]]])
     assert nmse(images, reference) == pytest.approx((1 / 2 + 9 / 4) / 2)
     assert nmse(reference, reference) == 0
+    assert nmse(images, torch.zeros_like(images)) == 0, "of images that are all 0 nothing is said"
 
 
 def test_distances_from_the_cloud_by_hand(judge, tmp_path):
@@ -107,13 +114,28 @@ def test_distances_from_the_cloud_by_hand(judge, tmp_path):
     each is not looked at."""
     cloud, theirs = (np.full((2, 1, 16, 16), level, np.uint8) for level in (102, 51))
     theirs[0, 0, 3, 4], theirs[1] = 0, 255
-    made = {"made/0/labels": np.zeros(2, int), "made/0/cloud": cloud, "made/0/user": cloud, "made/0/fresh": theirs}
+    made = {"made/0/labels": np.zeros(2, int), "made/0/cloud": cloud, "made/0/user": theirs, "made/0/fresh": theirs}
     rows = attacks(_run(tmp_path, made | {"made/0/fresh/ulps": np.array(-1)}), pairs=1)
-    found = {r["metric"]: r["value"] for r in rows if r["role"] == "attacker-fresh" and r.get("client")}
+    found = {(r["role"], r["metric"]): r["value"] for r in rows if r.get("client")}
+    assert found["cloud", "generator_max_abs_diff"] == pytest.approx(0.8), "from the user's"
+    found = {metric: value for (role, metric), value in found.items() if role == "attacker-fresh"}
     assert found["nmse_0_1"] == pytest.approx((255 * 0.2**2 + 0.4**2) / (256 * 0.4**2))
     assert found["nmse"] == pytest.approx((255 * 0.4**2 + 0.8**2) / (256 * 0.2**2))
     assert found["generator_max_abs_diff"] == pytest.approx(0.8)
     assert (found["ulps"], found["bit_equal"]) == (-1, 0), "another network is not the same start"
+
+
+def test_distances_are_over_a_thousand_images_where_nothing_else_is_asked_for(judge, monkeypatch, tmp_path):
+    seen = []
+
+    def distances(images, others):
+        seen.append((len(images), len(others)))
+        return {"generator_max_abs_diff": 0.0}
+
+    monkeypatch.setattr(eavesdropped, "_distances", distances)
+    made = {f"made/0/{who}": np.zeros((1001, 1, 10, 10), np.uint8) for who in ("user", "cloud")}
+    list(attacks(_run(tmp_path, made | {"made/0/labels": np.zeros(1001, int)})))
+    assert seen == [(1000, 1000)] * 2
 
 
 def test_a_run_without_eavesdroppers_is_not_measured(tmp_path):
@@ -149,7 +171,9 @@ def _losses(folder, curve: list[float], missed: list[float]) -> dict[tuple[str, 
     columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
     rows = [[r, 0, "round", 0, u, 1, loss + 100 * (1 - u)] for r, loss in enumerate(curve, start=1) for u in (0, 1)]
     run.write_table("history.csv", [dict(zip(columns, row, strict=True)) for row in rows], columns)
-    return {(r["metric"], r["role"], r["setting"]): r["value"] for r in generator_losses(RunFolder(folder))}
+    rows = list(generator_losses(RunFolder(folder)))
+    assert {(r["client"], r["unit"], r["kind"], r["style"]) for r in rows} == {("user-1", "nats", "result", "all")}
+    return {(r["metric"], r["role"], r["setting"]): r["value"] for r in rows}
 
 
 def test_losses_by_round_and_their_slope(tmp_path):
@@ -159,6 +183,26 @@ def test_losses_by_round_and_their_slope(tmp_path):
     assert found["generator_loss_slope", "user", "last_quarter"] == pytest.approx(1.0), "two rounds"
     assert ("generator_loss", "attacker-missed-round", "round=1") not in found
     assert found["generator_loss", "attacker-missed-round", "round=2"] == 5
+
+
+@pytest.mark.parametrize(("rounds", "quarter"), [(1, 0), (2, 2), (3, 2), (11, 2), (12, 3), (20, 5)])
+def test_the_slope_is_that_of_the_last_quarter_of_two_rounds_at_least_and_of_one_there_is_none(
+    rounds, quarter, tmp_path
+):
+    """Against SciPy's least squares, on losses without a pattern."""
+    curve = np.random.default_rng(0).normal(size=rounds).tolist()
+    found = _losses(tmp_path, curve, curve)
+    for role in ("user", "attacker-missed-round"):
+        assert [found["generator_loss", role, f"round={r}"] for r in range(1, rounds + 1)] == curve
+        slope = found.get(("generator_loss_slope", role, "last_quarter"))
+        assert slope == (pytest.approx(linregress(range(quarter), curve[-quarter:]).slope) if quarter else None)
+
+
+def test_losses_are_those_of_gans_alone(tmp_path):
+    _losses(tmp_path, [1.0, 2.0], [1.0])
+    spec = (tmp_path / "spec.yaml").read_text()
+    (tmp_path / "spec.yaml").write_text(spec.replace("ps-fedgan", "fedavg"))
+    assert list(generator_losses(RunFolder(tmp_path))) == []
 
 
 def test_the_best_of_rounds_is_recorded_beside_the_last(judge, tmp_path):

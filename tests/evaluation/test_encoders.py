@@ -85,6 +85,14 @@ def test_codes_of_one_kind_are_all_of_that_kind(whose):
     assert sum(found.values()) == pytest.approx(1)
 
 
+def test_codes_far_from_the_origin_have_the_same_shares():
+    """In single precision, whose mean over thousands of images would be a little off."""
+    codes = np.random.default_rng(3).integers(-3, 4, (5000, 2, 2))
+    owner = np.arange(5000) % 3
+    far = variance_shares((codes + 1_000_000).astype(np.float32), owner)
+    assert far == pytest.approx(variance_shares(codes, owner), rel=1e-6)
+
+
 def test_codes_that_are_all_the_same_have_no_variance_to_share():
     assert variance_shares(np.ones((4, 2, 3)), np.array([0, 0, 1, 1])) == {}
 
@@ -113,6 +121,14 @@ def test_clusters_and_variance_are_of_the_encoders_that_are_named(tmp_path):
     assert share["own-encoder", "features=c;of=encoder"] > 0.95
     assert max(share["own-encoder", f"features=c;of={of}"] for of in ("client", "image")) < 0.01
     assert share["shared-encoder", "features=c;of=encoder"] < 0.05
+
+
+def test_two_clients_are_clusters(tmp_path):
+    arrays = _codes("nothing", "nothing")
+    arrays["codes/test/client"] = np.arange(N) % 2
+    arrays["codes/test/c"] = arrays["codes/test/c"] + 20 * (np.arange(N, dtype=np.float32) % 2)[:, None]
+    found = {(r["setting"], r["control"]): r["value"] for r in clusters(_run(tmp_path, arrays), samples=100)}
+    assert found["features=c;label=client", ""] > 0.8
 
 
 def test_one_client_is_no_clusters(tmp_path):

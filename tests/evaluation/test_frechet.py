@@ -1,6 +1,7 @@
 """The Fréchet distance against closed forms and pytorch-fid, and what it refuses."""
 
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -79,6 +80,24 @@ def test_a_collapsed_generator_has_a_distance_and_a_singular_reference_has_none(
         frechet_distance(reference, collapsed)
 
 
+@pytest.mark.parametrize("shares", [(2e-10, 1.0, 1.0), (2e-10, 0.01, 1.0)])
+def test_a_reference_is_singular_if_it_varies_ten_thousand_million_times_less_in_one_direction(shares):
+    other = np.zeros(3), np.eye(3)
+    assert frechet_distance(other, (np.zeros(3), np.diag(shares))) > 0
+    with pytest.raises(InputError, match="is singular"):
+        frechet_distance(other, (np.zeros(3), np.diag(shares) * [0.4, 1, 1]))
+
+
+def test_mean_and_covariance_are_those_of_numbers_of_double_precision():
+    """Single precision would lose the variance beside a mean a million times as large."""
+    features = 1e6 + np.random.default_rng(0).integers(-2, 3, (400, 3)).astype(np.float32)
+    mean, covariance = gaussian(features.astype(np.float32), "a set")
+    assert (mean.dtype, covariance.dtype) == (np.float64, np.float64)
+    exact = features.astype(int) - 10**6
+    np.testing.assert_allclose(mean - 1e6, exact.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(covariance, np.cov(exact, rowvar=False), rtol=1e-9)
+
+
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(InputError, match="client 3's reference has 64 images, but needs more than the 64 features"):
         gaussian(np.zeros((64, 64)), "client 3's reference")
@@ -99,6 +118,19 @@ def test_inceptions_weights_are_looked_for_and_missed_in_one_sentence(tmp_path, 
     (tmp_path / INCEPTION).write_bytes(b"not weights")
     with pytest.raises(InputError, match="no weights of Inception"):
         frechet.inception(str(tmp_path))
+
+
+def test_weights_are_read_and_nothing_in_their_file_is_run(tmp_path):
+    """A pickle may call anything; this one makes a folder."""
+
+    class Weights:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    torch.save({"weights": Weights()}, tmp_path / INCEPTION)
+    with pytest.raises(InputError, match="no weights of Inception"):
+        frechet.inception(str(tmp_path))
+    assert not (tmp_path / "made").exists()
 
 
 def test_inception_from_a_file(tmp_path, monkeypatch):
@@ -223,6 +255,76 @@ def test_each_record_is_the_distance_of_what_its_columns_name(tmp_path):
         assert mean["value"] == pytest.approx(np.mean(expected), abs=1e-6)
         what = f"fid:domain-classifier-{judge.sha256[:8]}:30-{control or 'generated'}:30-train"
         assert (mean["metric"], mean["aggregate"], mean["style"]) == (what, "mean", "all")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("generated", "client 2's generated set"),
+        ("held-out", "client 2's floor set"),
+        ("real", "client 2's reference"),
+    ],
+)
+def test_a_set_that_is_too_small_is_named(kind, said, tmp_path):
+    rng, run = np.random.default_rng(0), RunFolder(tmp_path, _judge(tmp_path))
+    arrays = {f"client/2/{which}": _shades(60, rng) for which in ("real", "generated", "held-out")}
+    small = {f"client/2/{kind}": arrays[f"client/2/{kind}"][:5], "client/2/style": np.array("a")}
+    run.write_arrays("samples.npz", arrays | small)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    run.write_provenance({"status": "ok"})
+    with pytest.raises(InputError, match=f"fid: {said} has 5 images, but needs more than the 6 features"):
+        list(frechet.fid(run, extractors=["domain-classifier"]))
+
+
+def test_the_name_says_how_many_images_there_were_of_a_client_and_of_all(tmp_path):
+    rng, run, arrays = np.random.default_rng(0), RunFolder(tmp_path, _judge(tmp_path)), {}
+    for k, (made, real) in enumerate(((20, 40), (30, 50), (25, 10))):
+        arrays |= {f"client/{k}/generated": _shades(60, rng, made), f"client/{k}/real": _shades(60, rng, real)}
+        arrays[f"client/{k}/style"] = np.array("a")
+    run.write_arrays("samples.npz", arrays)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    run.write_provenance({"status": "ok"})
+    records = frechet.fid(run, extractors=["domain-classifier"])
+    names = {r["client"]: r["metric"].split(":", 2)[2] for r in records if not r["control"]}
+    assert names == {
+        "client-1": "20-generated:40-train",
+        "client-2": "30-generated:50-train",
+        "client-3": "25-generated:10-train",
+        "all": "20-30-generated:10-50-train",
+    }
+
+
+def test_what_is_drawn_for_controls_is_the_clients_own_and_the_runs(tmp_path):
+    def drawn(seed: int) -> dict[str, dict[int, np.ndarray]]:
+        (tmp_path / "spec.yaml").write_text(SPEC.replace("seed: 1", f"seed: {seed}"))
+        run = RunFolder(tmp_path)
+        images = np.full((4, 3, 8, 8), 99, np.uint8)
+        images[:, :, 4, 4] = 0
+        kinds = {f"client/{k}/{kind}": images for k in (0, 1) for kind in ("real", "held-out")}
+        shown = frechet._shown(run, kinds)
+        return {control: shown["", control] for control in ("noise", "noisy", "shifted")}
+
+    first, again, other = drawn(1), drawn(1), drawn(2)
+    for control in first:
+        for k in (0, 1):
+            np.testing.assert_array_equal(first[control][k], again[control][k])
+            assert not np.array_equal(first[control][k], other[control][k])
+        assert not np.array_equal(first[control][0], first[control][1])
+
+
+def test_as_many_images_are_taken_as_padpaf_takes_where_nothing_else_is_asked_for(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(frechet, "_distances", lambda *arguments: asked.append(arguments[-1]) or [])
+    for name in ("old", "new"):
+        folder = tmp_path / name
+        folder.mkdir()
+        run = RunFolder(folder, _judge(folder))
+        arrays = {"client/0/generated": np.zeros((2, 3, 8, 8), np.uint8), "client/0/style": np.array("a")}
+        run.write_arrays("samples.npz", arrays)
+        (folder / "spec.yaml").write_text(SPEC + ("start: padpaf/c/padpaf/old/1\n" if name == "new" else ""))
+        run.write_provenance({"status": "ok"})
+        list(frechet.fid(run, extractors=["domain-classifier"]))
+    assert asked == [7520, 7520]
 
 
 def test_new_clients_are_measured_after_each_snapshot_and_at_the_end(tmp_path):

@@ -53,6 +53,23 @@ def test_a_wrong_mean_is_caught(right, wrong, tmp_path):
         check_generalisation(mutant, tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("after", "rounds"),
+    [
+        ({"d": {"75": 0.5}}, (2, 10)),
+        ({"d": {"75": 0.2, "90": 0.99}}, (2, 2)),
+        ({"d": {"90": 1.0}}, (10, 10)),
+        ({"another": {"75": 0.5}}, (10, 10)),
+    ],
+)
+def test_a_style_is_read_after_its_own_share_of_the_rounds(after, rounds, tmp_path):
+    rows = list(generalisation(_scored(tmp_path / "run"), after=after))
+    found = {(r["domain"], r["protocol"], r["setting"]): r["value"] for r in rows}
+    for style, round in zip(("75", "90"), rounds, strict=True):
+        for protocol in ("", "test-images"):
+            assert found[style, protocol, ""] == found[style, protocol, f"rounds={round}"]
+
+
 def check_curves(measure, folder) -> None:
     found = {r["setting"]: r["value"] for r in measure(_scored(folder)) if r["metric"] == "accuracy"}
     assert found == pytest.approx(

@@ -89,11 +89,12 @@ def test_it_is_the_same_again(tmp_path):
 
 
 class _Reader(torch.nn.Module):
-    """Reads the label off the first pixel, in tenths, and the client off the second; sure of it by odds of e^2."""
+    """Reads the label off the first pixel, in tenths, and the client off the second; sure of it by odds of e^2, of the
+    last label by e."""
 
     def forward(self, x):
         label, client = (x[:, 0, 0, 0] * 10).long().clamp(max=9), (x[:, 0, 0, 1] > 0.5).long()
-        return x.flatten(1), 2.0 * torch.eye(10)[label], 2.0 * torch.eye(2)[client]
+        return x.flatten(1), torch.eye(10)[label] * (2.0 - (label == 9).float())[:, None], 2.0 * torch.eye(2)[client]
 
 
 def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
@@ -105,7 +106,7 @@ def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
     again[:, 0, 0, 0] = torch.tensor([0.05, 0.15, 0.55, 0.75])
     seen = x, torch.tensor([0, 1, 2, 3]), torch.tensor([1, 0, 0, 0])
     quality = module.examined(_Reader(), seen, again, draw)
-    sure = np.exp(2) / (np.exp(2) + 9)
+    sure = np.mean([np.exp(odds) / (np.exp(odds) + 9) for odds in (2, 2, 2, 1)])
     assert _said(quality)[""] == 0.75
     assert _said(quality, target="client")[""] == 0.25
     assert _said(quality, "confidence")[""] == pytest.approx(sure, rel=1e-5)
@@ -123,6 +124,31 @@ def test_of_noise_it_says_how_often_it_gives_each_label():
     assert list(shares) == [f"judge;label={c};images=only-noise" for c in range(10)]
     assert list(shares.values()) == pytest.approx([0.1] * 10, abs=0.02), "every brightness is as likely"
     assert _said(quality, "one_label")[";images=only-noise"] == max(shares.values())
+    sure, less = (np.exp(odds) / (np.exp(odds) + 9) for odds in (2, 1))
+    expected = sure + (less - sure) * list(shares.values())[-1]
+    assert _said(quality, "confidence")[";images=only-noise"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_label_that_noise_is_never_given_has_a_share_of_nothing():
+    class Sceptic(_Reader):
+        def forward(self, x):
+            return super().forward(x / 2)
+
+    x = torch.zeros(300, 1, 4, 4)
+    truth = torch.zeros(300).long()
+    quality = module.examined(Sceptic(), (x, truth, truth), None, torch.Generator().manual_seed(0))
+    shares = {row["setting"]: row["value"] for row in quality if row["metric"] == "label_share"}
+    assert [shares[f"judge;label={c};images=only-noise"] for c in range(5, 10)] == [0] * 5
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_its_rate_begins_at_five_thousandths_where_nothing_else_is_asked_for(monkeypatch):
+    rates = []
+    monkeypatch.setattr(module, "step", lambda how, *_: rates.append((how.name, how.lr)))
+    network = module.JudgeNetwork(channels=1, size=8, width=2, features=4, classes=3, clients=2)
+    batch = torch.rand(6, 1, 8, 8), torch.arange(6) % 3, torch.arange(6) % 2
+    module.fit(network, [[batch], [batch]], torch.Generator())
+    assert rates == [("adam", 5e-3), ("adam", 2.5e-3)]
 
 
 def test_it_is_trained_on_both_questions_by_adam_whose_rate_falls_linearly(monkeypatch):

@@ -76,6 +76,19 @@ def test_inversion_beside_what_chance_gives(tmp_path):
     assert found["psnr", "another-user"] < 12 < found["psnr", ""]
 
 
+def test_thirty_decibels_are_enough_to_be_recovered(tmp_path):
+    """A fifth in one of forty pixels is a mean square of 0.001; a little more is less than 30 dB."""
+    true = np.zeros((2, 1, 20, 20), np.uint8)
+    true[1] = 200
+    for brighter, recovered in ((51, 1.0), (52, 0.5)):
+        found = true.copy()
+        found[0, 0, 0, :10] = brighter
+        rows = list(inversion(_run(tmp_path, {"inverted/0/true": true, "inverted/0/found": found})))
+        values = {r["metric"]: r["value"] for r in rows if not r["setting"]}
+        assert values["recovered"] == recovered
+        assert set(values) == {"psnr", "recovered"}, "no labels were needed"
+
+
 def test_runs_without_either_are_not_measured(tmp_path):
     run = _run(tmp_path, {"made/0/labels": np.zeros(1, int)})
     assert [*membership(run), *inversion(run)] == []

@@ -14,6 +14,7 @@ from torch import nn
 
 from common.errors import InputError
 from common.run_folder import RunFolder
+from evaluation import linear
 from evaluation.linear import linear_probe
 from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
 from networks import mlp
@@ -257,6 +258,25 @@ def test_no_features_at_all(tmp_path):
     run.write_features({"labels/ink/train": np.zeros(3, int)})
     with pytest.raises(InputError, match="no features to probe"):
         _cells(RunFolder(run.path))
+
+
+def test_probes_are_fedstyles_where_nothing_else_is_asked_for_and_each_starts_elsewhere(monkeypatch, tmp_path):
+    """Adam at 3e-3 for 200 epochs of batches of 2048. Each style and its clients have a seed of their own."""
+    seen = []
+
+    def fitted(train, test, classes, settings, seed, *eq4):
+        seen.append((classes, settings, seed))
+        return torch.full((len(train[0]),), 0.5)
+
+    monkeypatch.setattr(linear, "probe_accuracy", fitted)
+    run = _write_run(tmp_path / "run")
+    list(linear_probe(run))
+    assert {(classes, settings) for classes, settings, _ in seen} == {(CLASSES, ProbeSettings(200, 2048, 3e-3, 1.0))}
+    seeds = [seed for *_, seed in seen]
+    run.write_spec(run.spec.model_copy(update={"seed": run.spec.seed + 1}))
+    list(linear_probe(RunFolder(run.path), epochs=3, batch_size=5, lr=0.5))
+    assert {settings for _, settings, _ in seen[len(seeds) :]} == {ProbeSettings(3, 5, 0.5, 1.0)}
+    assert len({seed for *_, seed in seen}) == 8, "of two runs, of two styles each, shared and personal"
 
 
 BUGS = {

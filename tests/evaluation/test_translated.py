@@ -1,5 +1,6 @@
 """What is measured on translations, on folders that are small enough to know the answer."""
 
+from dataclasses import astuple
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ from common.spec import Spec
 from evaluation import translated
 from evaluation.extracts import searches
 from evaluation.frechet import frechet_distance, gaussian
-from evaluation.transport import exact, flat
+from evaluation.transport import exact, flat, sinkhorn
 from methods.fedinb import FedINB
 from tests.mutation import mutated
 
@@ -138,6 +139,20 @@ def test_distances_are_means_over_pairs_and_classes(tmp_path):
     assert found["wd_exact_between", "final", "identity"] == pytest.approx(np.sum(costs) / 12)
 
 
+def test_what_is_measured_as_published_says_how_far_it_got(tmp_path):
+    found = _measured(tmp_path, _identity)
+    for own, names in ((True, ("wd", "wd_iterations", "wd_marginal_error")), (False, ("wd_between",))):
+        costs = [
+            astuple(sinkhorn(flat(REAL[a][rows]), flat(REAL[b][rows])))
+            for a in DOMAINS
+            for b in DOMAINS
+            for rows in OF_CLASS
+            if own or a != b
+        ]
+        expected = np.mean(costs, axis=0)[: len(names)]
+        assert [found[name, "final", "identity"] for name in names] == pytest.approx(list(expected))
+
+
 def test_other_images_of_the_target_are_a_control(tmp_path):
     found = _measured(tmp_path, _identity)
     per_domain = [exact(flat(REAL[b][rows] // 2), flat(REAL[b][rows])).value for b in DOMAINS for rows in OF_CLASS]
@@ -197,9 +212,13 @@ def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_onc
         seen.append(images)
         return images[:, 0, 0, :4] / 255
 
-    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0" * 64))
+    digest = {"domain-classifier": "0123456789abcdef"}
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, digest[name]))
     rows = list(translated.translation(_run(tmp_path, _identity), extractors=["domain-classifier"]))
     found = {(r["setting"], r["control"]): r["value"] for r in rows if r["metric"].startswith("fid")}
+    named = {r["control"]: r["metric"] for r in rows if r["metric"].startswith("fid")}
+    assert named["identity"] == "fid:domain-classifier-01234567:8-identity:8-test"
+    assert named[""] == "fid:domain-classifier-01234567:8-translated:8-test"
     gaussians = [gaussian(features(REAL[a]), a) for a in DOMAINS]
     expected = np.mean([frechet_distance(a, b) for a in gaussians for b in gaussians])
     assert found["final", "identity"] == found["start", ""] == pytest.approx(expected)
@@ -210,8 +229,12 @@ def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_onc
 def check_exchanged(folder, measure=translated.exchanged) -> None:
     """Numbers of 32 bits by one client both ways: (400 + 40) / 4 in round 1 and ten times that in round 2; flags and
     what crossed before the first round are none."""
-    found = {(r["metric"], r["setting"]): r["value"] for r in measure(_run(folder, _identity))}
-    assert found == pytest.approx(
+    rows = list(measure(_run(folder, _identity)))
+    assert {(r["metric"], r["unit"], r["kind"]) for r in rows} == {
+        ("train_time", "minutes", "cost"),
+        ("parameters", "count", "cost"),
+    }
+    assert {(r["metric"], r["setting"]): r["value"] for r in rows} == pytest.approx(
         {
             ("train_time", ""): 1.5,
             ("parameters", "start"): 0,

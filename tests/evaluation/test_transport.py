@@ -89,21 +89,23 @@ def _with(monkeypatch, **constants: float) -> None:
         monkeypatch.setattr(transport, name, value)
 
 
-def _by_hand(cost: np.ndarray, epsilon: float, iterations: int) -> np.ndarray:
+def _by_hand(cost: np.ndarray, epsilon: float, iterations: int, least: float) -> np.ndarray:
     """Sinkhorn's plan by scaling rows and columns of exp(-cost / epsilon) in turn."""
     kernel, v = np.exp(-cost / epsilon), np.ones(cost.shape[1])
     for _ in range(iterations):
-        u = 1 / len(cost) / (kernel @ v)
-        v = 1 / cost.shape[1] / (kernel.T @ u)
+        u = (1 / len(cost) + least) / (kernel @ v)
+        v = (1 / cost.shape[1] + least) / (kernel.T @ u)
     return u[:, None] * kernel * v
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 7])
 @pytest.mark.parametrize("sizes", [(12, 12), (12, 7)])
-def test_sinkhorn_is_what_the_definition_says_after_every_iteration(iterations, sizes, monkeypatch):
-    _with(monkeypatch, EPSILON=0.05, STILL=0, ITERATIONS=iterations, LEAST=0)
+@pytest.mark.parametrize("least", [0, 0.01])
+def test_sinkhorn_is_what_the_definition_says_after_every_iteration(iterations, sizes, least, monkeypatch):
+    """And with a little more mass to each point, as FedINB's code has it."""
+    _with(monkeypatch, EPSILON=0.05, STILL=0, ITERATIONS=iterations, LEAST=least)
     a, b = _points(sizes[0]), _points(sizes[1], seed=1)
-    plan = _by_hand(_costs(a, b), 0.05, iterations)
+    plan = _by_hand(_costs(a, b), 0.05, iterations, least)
     found = sinkhorn(a, b)
     assert found.value == pytest.approx((plan * _costs(a, b)).sum())
     assert found.iterations == iterations
