@@ -188,9 +188,12 @@ def fitted(monkeypatch) -> list[dict[str, Any]]:
     return fits
 
 
+SOURCE = {"name": "x", "sha256": "0", "images": 7, "classes": 9}
+
+
 def _celeba(folder, arrays) -> RunFolder:
     run = _run(folder, arrays, "celeba")
-    run.write_provenance({"status": "ok", "sources": {"a": {"name": "x", "sha256": "0", "images": 7, "classes": 9}}})
+    run.write_provenance({"status": "ok", "sources": {"a": SOURCE}})
     return run
 
 
@@ -230,8 +233,14 @@ def test_another_run_and_another_question_start_probes_elsewhere(fitted, tmp_pat
         fitted.clear()
         list(disentanglement(run, images={"": "codes"}))
         seeds.append({fit["seed"] for fit in fitted})
-    assert [len(each) for each in seeds] == [1] * 6
-    assert len(set.union(*seeds)) == 6
+        fitted.clear()
+        (folder / "spec.yaml").write_text((folder / "spec.yaml").read_text().replace("mnist", "celeba"))
+        run = RunFolder(folder)
+        run.write_provenance({"status": "ok", "sources": {"a": SOURCE}})
+        list(identity_probe(run))
+        seeds.append({fit["seed"] for fit in fitted})
+    assert [len(each) for each in seeds] == [1] * 8
+    assert len(set.union(*seeds)) == 8
 
 
 def test_the_published_protocol_is_fitted_to_test_images_and_the_sound_one_to_training_images(fitted, tmp_path):

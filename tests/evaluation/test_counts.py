@@ -83,6 +83,13 @@ def test_points_are_as_many_of_each_client_drawn_anew_for_each_run(tmp_path):
     assert not np.array_equal(next(points(RunFolder(run.path), 83)).features, found.features)
 
 
+def test_points_are_in_the_order_of_clients_of_whom_there_may_be_more_than_ten():
+    rows = {k: np.full((3, 2), k, np.float32) for k in (10, 2, 0, 11)}
+    features = {f"client/{k}/train/style": x for k, x in rows.items()}
+    (found,) = points(SimpleNamespace(features=features, spec=SimpleNamespace(seed=1)), 8)
+    assert found.client.tolist() == np.repeat([0, 2, 10, 11], 2).tolist() == found.features[:, 0].tolist()
+
+
 def test_scores_are_of_two_thousand_points_at_most_and_a_map_of_styles_of_fewer(monkeypatch, tmp_path):
     asked = []
     for module in (clustered, extracts):
@@ -110,6 +117,16 @@ def test_a_map_is_scikit_learns_of_as_many_neighbours_as_it_takes(images, perple
     assert [(row["client"], row["style"]) for row in rows] == [(k % 2, ("ink", "wax")[k % 2]) for k in range(images)]
     np.testing.assert_array_equal([(row["x"], row["y"]) for row in rows], features[:, :2] + 1)
     assert {row["silhouette"] for row in rows} == {float(silhouette_score(features, client))}
+
+
+def test_a_map_is_drawn_anew_for_each_run(monkeypatch, tmp_path):
+    seeds = []
+    monkeypatch.setattr(extracts, "_flat_map", lambda features, clients, styles, seed: seeds.append(seed) or [])
+    run = _with_styles(tmp_path / "run", spread=1.0)
+    for seed in (1, 1, 2):
+        run.write_spec(run.spec.model_copy(update={"seed": seed}))
+        style_map(RunFolder(run.path))
+    assert seeds[0] == seeds[1] != seeds[2]
 
 
 def test_class_entropy_by_hand(tmp_path):

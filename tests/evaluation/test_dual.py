@@ -1,10 +1,13 @@
 """What is measured of two codes, on codes whose answers are known."""
 
+import itertools
 import math
 from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from scipy.stats import norm
 
 from common.run_folder import RunFolder
 from evaluation import divergences as of_codes
@@ -193,6 +196,43 @@ def test_the_constraint_is_of_what_the_prior_is_further_away_than_the_mixture(xi
             arrays[f"codes/{part}/c"][rows] = 7.0 * (-1.0) ** np.arange(len(rows))[:, None]
     run = _run(tmp_path, arrays, algorithm=f"{{name: feddva, xi: {xi}}}")
     assert _by(divergences(run, members=60, draws=20))["constraint_met", "", ""] == met
+
+
+def test_divergences_by_loops():
+    """Image by image and draw by draw, with SciPy's densities; the constraint for thresholds between all images."""
+    generator = torch.Generator().manual_seed(3)
+    q_z, q_c = (tuple(scale * torch.randn(6, 2, generator=generator).double() for scale in (2, 1)) for _ in "zc")
+    noise = torch.randn(9, 6, 2, generator=torch.Generator().manual_seed(5)).double().numpy()
+    (mean, deviation), (of_z, spread) = ((m.numpy(), (v / 2).exp().numpy()) for m, v in (q_c, q_z))
+
+    def log_density(x: np.ndarray, k: int) -> float:
+        return norm.logpdf(x, mean[k], deviation[k]).sum()
+
+    to_mixture, to_prior = np.zeros(6), np.zeros((9, 6))
+    for draw, k in itertools.product(range(9), range(6)):
+        x = mean[k] + deviation[k] * noise[draw, k]
+        mixture = np.log(np.mean([np.exp(log_density(x, j)) for j in range(6)]))
+        to_mixture[k] += (log_density(x, k) - mixture) / 9
+        to_prior[draw, k] = mixture - norm.logpdf(x).sum()
+    kl_c, kl_z = ((0.5 * (m**2 + s**2 - 1) - np.log(s)).sum(axis=1) for m, s in ((mean, deviation), (of_z, spread)))
+    pairs = [
+        (np.log(deviation[j] / deviation[k]) + (deviation[k] ** 2 + (mean[k] - mean[j]) ** 2) / (2 * deviation[j] ** 2)
+         - 0.5).sum() for k in range(6) for j in range(6)
+    ]  # fmt: skip
+    further = np.sort(kl_c - to_mixture)
+    for n, xi in enumerate([*((further[1:] + further[:-1]) / 2), further[-1] + 1], start=1):
+        found = of_codes._divergences(q_z, q_c, 9, torch.Generator().manual_seed(5), float(xi))
+        assert found == pytest.approx(
+            {
+                "kl_z": kl_z.mean(),
+                "kl_c": kl_c.mean(),
+                "kl_posterior_to_client_mixture_mc": to_mixture.mean(),
+                "kl_posterior_to_client_mixture_eq26": np.mean(pairs),
+                "kl_client_mixture_to_prior": to_prior.mean(),
+                "constraint_met": (6 - n) / 6,
+            },
+            rel=1e-6,
+        )
 
 
 def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tmp_path):

@@ -2,12 +2,13 @@
 
 import hashlib
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.linalg
 import torch
-from pytorch_fid import fid_score
+from pytorch_fid import fid_score, inception
 from pytorch_fid.inception import fid_inception_v3
 
 from common.errors import InputError
@@ -115,6 +116,10 @@ def test_inceptions_weights_are_looked_for_and_missed_in_one_sentence(tmp_path, 
     monkeypatch.setattr(torch.hub, "load_state_dict_from_url", no_network)
     with pytest.raises(InputError, match=rf"no weights of Inception \(no route to host\); put {INCEPTION} below"):
         frechet.inception(str(tmp_path))
+    for error, said in ((OSError(), "OSError"), (OSError("first line\nsecond line"), "first line")):
+        monkeypatch.setattr(torch.hub, "load_state_dict_from_url", mock.Mock(side_effect=error))
+        with pytest.raises(InputError, match=rf"^fid: no weights of Inception \({said}\); put"):
+            frechet.inception(str(tmp_path))
     (tmp_path / INCEPTION).write_bytes(b"not weights")
     with pytest.raises(InputError, match="no weights of Inception"):
         frechet.inception(str(tmp_path))
@@ -144,6 +149,42 @@ def test_inception_from_a_file(tmp_path, monkeypatch):
     extract, sha = frechet.inception(str(tmp_path))
     assert extract(np.random.default_rng(0).integers(0, 256, (3, 3, 32, 32), dtype=np.uint8)).shape == (3, 2048)
     assert sha == hashlib.sha256((tmp_path / INCEPTION).read_bytes()).hexdigest()
+
+
+def test_inceptions_weights_are_downloaded_where_there_is_no_file_and_images_go_through_in_parts(tmp_path, monkeypatch):
+    """Through what is said to be the network: of an image, four pixels times a weight."""
+    batches = []
+
+    class Network(torch.nn.Module):
+        BLOCK_INDEX_BY_DIM = inception.InceptionV3.BLOCK_INDEX_BY_DIM
+
+        def __init__(self, blocks):
+            super().__init__()
+            assert blocks == [3], "the last pooling, of 2048"
+            self.weight = inception.load_state_dict_from_url("as pytorch-fid does")["weight"]
+
+        def forward(self, x):
+            assert not self.training
+            batches.append(len(x))
+            return [self.weight * x[:, :1, :2, :2]]
+
+    def download(url, **settings):
+        assert (url, settings) == (inception.FID_WEIGHTS_URL, {"progress": False})
+        (tmp_path / "checkpoints").mkdir()
+        (tmp_path / "checkpoints" / INCEPTION).write_bytes(b"weights")
+        return {"weight": torch.tensor(3.0)}
+
+    monkeypatch.setattr(inception, "InceptionV3", Network)
+    monkeypatch.setattr(torch.hub, "load_state_dict_from_url", download)
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
+    extract, sha = frechet.inception(str(tmp_path / "nothing"))
+    assert sha == hashlib.sha256(b"weights").hexdigest()
+    images = np.random.default_rng(0).integers(0, 256, (120, 3, 4, 4), dtype=np.uint8)
+    np.testing.assert_allclose(extract(images), 3.0 * images[:, 0, :2, :2].reshape(120, 4) / 255, rtol=1e-6)
+    assert batches == [60, 60]
+    batches.clear()
+    assert extract(images[:49]).shape == (49, 4)
+    assert batches == [49]
 
 
 QUALITY = [{"metric": "accuracy", "setting": "judge;target=label", "value": 0.5}]
@@ -313,8 +354,9 @@ def test_what_is_drawn_for_controls_is_the_clients_own_and_the_runs(tmp_path):
 
 
 def test_as_many_images_are_taken_as_padpaf_takes_where_nothing_else_is_asked_for(monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(frechet, "_distances", lambda *arguments: asked.append(arguments[-1]) or [])
+    asked, names = [], []
+    monkeypatch.setattr(frechet, "extractor", lambda name, run: names.append(name) or (None, "0123456789"))
+    monkeypatch.setattr(frechet, "_distances", lambda what, *rest: asked.append((what, rest[-1])) or [])
     for name in ("old", "new"):
         folder = tmp_path / name
         folder.mkdir()
@@ -323,8 +365,9 @@ def test_as_many_images_are_taken_as_padpaf_takes_where_nothing_else_is_asked_fo
         run.write_arrays("samples.npz", arrays)
         (folder / "spec.yaml").write_text(SPEC + ("start: padpaf/c/padpaf/old/1\n" if name == "new" else ""))
         run.write_provenance({"status": "ok"})
-        list(frechet.fid(run, extractors=["domain-classifier"]))
-    assert asked == [7520, 7520]
+        list(frechet.fid(run, extractors=["inception", "domain-classifier"]))
+    assert names == ["inception", "domain-classifier"] * 2
+    assert asked == [(f"{name}-01234567", 7520) for name in names]
 
 
 def test_new_clients_are_measured_after_each_snapshot_and_at_the_end(tmp_path):

@@ -98,12 +98,12 @@ class _Reader(torch.nn.Module):
 
 
 def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
-    """Three of four labels right and one of four clients; a second view agrees in two. Without one there is
-    no such number."""
+    """Three of four labels right and one of four clients; a second view agrees in three. Without one there
+    is no such number."""
     draw = torch.Generator().manual_seed(0)
     x, again = torch.zeros(4, 1, 40, 40), torch.zeros(4, 1, 40, 40)
     x[:, 0, 0, 0], x[:, 0, 0, 1] = torch.tensor([0.05, 0.15, 0.25, 0.95]), 0.9
-    again[:, 0, 0, 0] = torch.tensor([0.05, 0.15, 0.55, 0.75])
+    again[:, 0, 0, 0] = torch.tensor([0.05, 0.15, 0.25, 0.75])
     seen = x, torch.tensor([0, 1, 2, 3]), torch.tensor([1, 0, 0, 0])
     quality = module.examined(_Reader(), seen, again, draw)
     sure = np.mean([np.exp(odds) / (np.exp(odds) + 9) for odds in (2, 2, 2, 1)])
@@ -111,7 +111,7 @@ def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
     assert _said(quality, target="client")[""] == 0.25
     assert _said(quality, "confidence")[""] == pytest.approx(sure, rel=1e-5)
     (agreement,) = [row["value"] for row in quality if row["metric"] == "label_agreement"]
-    assert agreement == 0.5
+    assert agreement == 0.75
     assert set(_said(quality)) == {"", *(f";images={how}-{s:g}" for how, s in CORRUPTIONS)}
     assert not [row for row in module.examined(_Reader(), seen, None, draw) if row["metric"] == "label_agreement"]
 

@@ -169,6 +169,13 @@ def test_others_are_blurred_as_scipy_does_within_five_pixels(sigma, tmp_path):
     assert found["wd_exact", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
 
 
+def test_what_is_blurred_is_as_bright_as_before():
+    x = np.concatenate([np.full((1, 1, 8, 8), level, np.uint8) for level in (0, 1, 128, 254, 255)])
+    np.testing.assert_array_equal(translated._blurred(x, 1.0), x)
+    by_scipy = gaussian_filter(REAL["0"] / 1.0, 1.0, radius=2, mode="mirror", axes=(2, 3))
+    np.testing.assert_allclose(translated._blurred(REAL["0"], 1.0), by_scipy, atol=0.51)
+
+
 def check_parts(folder, evaluation=translated.translation) -> None:
     """Of 12 images of three domains there are two of each of two classes; 24 are all, so that nothing is measured
     again, and 100 are not there."""

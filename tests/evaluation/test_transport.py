@@ -81,6 +81,13 @@ def test_an_unfinished_plan_is_refused(monkeypatch):
         exact(_points(3), _points(3))
 
 
+def test_there_are_iterations_enough_for_thousands_of_images(monkeypatch):
+    asked = []
+    monkeypatch.setattr(ot, "emd2", lambda *args, **settings: asked.append(settings) or (1.0, {"warning": None}))
+    assert exact(_points(3), _points(3)) == Cost(1.0, 0.0, 0.0)
+    assert asked[0]["numItermax"] >= 10_000_000
+
+
 # ---- as published
 
 
