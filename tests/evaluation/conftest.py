@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from itertools import product
 from numbers import Real
 from typing import Any
 
@@ -30,6 +31,7 @@ def whole_records(monkeypatch) -> None:
 
         return made
 
-    for name, module in list(sys.modules.items()):
-        if name.startswith("evaluation.") and hasattr(module, "result"):
-            monkeypatch.setattr(module, "result", whole(module.result))
+    modules = [module for name, module in sys.modules.items() if name.startswith("evaluation.")]
+    for module, name in product(modules, ("result", "_record", "_cost")):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, whole(getattr(module, name)))

@@ -235,6 +235,13 @@ def test_divergences_by_loops():
         )
 
 
+def test_a_constraint_that_is_just_met_is_met():
+    """A single image whose posterior is the prior is 0 nats from either."""
+    nothing = torch.zeros(1, 2), torch.zeros(1, 2)
+    for xi, met in ((0.0, 1), (1e-6, 0)):
+        assert of_codes._divergences(nothing, nothing, 3, torch.Generator(), xi)["constraint_met"] == met
+
+
 def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tmp_path):
     """8 nats for each of c's dimensions; of 500 images of each client, by 32 draws."""
     asked = []
