@@ -9,6 +9,7 @@ from skimage.metrics import structural_similarity
 from common.errors import InputError
 from common.run_folder import RunFolder
 from diptych.measurement import prepared
+from evaluation import images
 from evaluation.frechet import frechet_distance, gaussian
 from evaluation.images import agreement, compared
 from tests.evaluation.pictures import Reader, left, picture, protocol
@@ -192,6 +193,15 @@ def test_noise_is_the_same_again_and_another_one_in_another_run(tmp_path):
         found.append({r["metric"]: r["value"] for r in of_all(RunFolder(folder)) if r["control"] == "noise"})
     assert found[0] == found[1]
     assert found[0]["wd_exact"] != found[2]["wd_exact"]
+
+
+def test_noise_is_of_all_levels_and_has_the_shape_of_what_it_stands_for(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(images, "distances", lambda made, *_: seen.append(made) or [])
+    list(of_all(left(tmp_path, _everybodys([1] * 200))))
+    noise = [made for made in seen if len(np.unique(made)) == 256 and made[:, 0, 0, 0].std() > 1]
+    assert [made.shape for made in noise] == [(200, 1, 8, 8)] * 2, "of each client"
+    assert not np.array_equal(*noise)
 
 
 def test_a_run_that_was_asked_for_nothing_is_not_judged(tmp_path):

@@ -339,7 +339,7 @@ def test_what_is_drawn_for_controls_is_the_clients_own_and_the_runs(tmp_path):
     def drawn(seed: int) -> dict[str, dict[int, np.ndarray]]:
         (tmp_path / "spec.yaml").write_text(SPEC.replace("seed: 1", f"seed: {seed}"))
         run = RunFolder(tmp_path)
-        images = np.full((4, 3, 8, 8), 99, np.uint8)
+        images = np.full((40, 3, 8, 8), 99, np.uint8)
         images[:, :, 4, 4] = 0
         kinds = {f"client/{k}/{kind}": images for k in (0, 1) for kind in ("real", "held-out")}
         shown = frechet._shown(run, kinds)
@@ -351,6 +351,7 @@ def test_what_is_drawn_for_controls_is_the_clients_own_and_the_runs(tmp_path):
             np.testing.assert_array_equal(first[control][k], again[control][k])
             assert not np.array_equal(first[control][k], other[control][k])
         assert not np.array_equal(first[control][0], first[control][1])
+    assert np.unique(first["noise"][0]).tolist() == list(range(256)), "of all levels"
 
 
 def test_as_many_images_are_taken_as_padpaf_takes_where_nothing_else_is_asked_for(monkeypatch, tmp_path):
