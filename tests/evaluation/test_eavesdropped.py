@@ -162,6 +162,8 @@ def _losses(folder, curve: list[float], missed: list[float]) -> dict[tuple[str, 
             "made/0/labels": np.zeros(1, int),
             "made/0/missed-round": np.zeros((1, 1, 8, 8), np.uint8),
             "made/0/missed-round/loss": np.array(missed),
+            "made/0/cloud": np.zeros((1, 1, 8, 8), np.uint8),
+            "made/0/fresh": np.zeros((1, 1, 8, 8), np.uint8),  # which has no losses
         },
     )
     spec = SPEC.replace("algorithm: {name: padpaf}", "algorithm: {name: ps-fedgan}").replace(
