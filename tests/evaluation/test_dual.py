@@ -287,6 +287,8 @@ def test_points_of_z_and_of_c_are_of_the_same_images(tmp_path):
     assert len(set(images.tolist())) == 100
     assert images.tolist() != list(range(100))
     np.testing.assert_array_equal(c.features, -z.features)
+    (tmp_path / "spec.yaml").write_text((tmp_path / "spec.yaml").read_text().replace("seed: 1", "seed: 2"))
+    assert not np.array_equal(next(points(RunFolder(tmp_path), 100)).features, z.features), "in another run"
     for found in (z, c):
         np.testing.assert_array_equal(found.client, arrays["codes/test/client"][images])
 
