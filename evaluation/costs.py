@@ -6,6 +6,7 @@ from typing import Any
 
 from common.run_folder import RunFolder
 from common.work import Kind, kinds, work_of
+from evaluation.rows import result
 
 
 def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -80,4 +81,4 @@ def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def _cost(metric: str, value: float, unit: str = "count") -> dict[str, Any]:
-    return {"kind": "cost", "style": "all", "metric": metric, "unit": unit, "aggregate": "none", "value": value}
+    return result(metric, unit, value, kind="cost")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from common.run_folder import RunFolder
+from evaluation.rows import result
 
 
 def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -20,26 +21,11 @@ def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
     shares /= shares.sum(axis=1, keepdims=True)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     for value, control in ((-(shares * logs).sum(axis=1).mean(), ""), (np.log(shares.shape[1]), "ceiling")):
-        yield {
-            "kind": "result",
-            "style": "all",
-            "metric": "class_entropy",
-            "unit": "nats",
-            "aggregate": "none",
-            "value": float(value),
-            "control": control,
-        }
+        yield result("class_entropy", "nats", float(value), control=control)
 
 
 def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
     """Images (training and test) of the source of each style, and its classes."""
     for style, source in run.provenance.get("sources", {}).items():
         for metric in ("images", "classes"):
-            yield {
-                "kind": "dataset",
-                "style": style,
-                "metric": metric,
-                "unit": "count",
-                "aggregate": "none",
-                "value": source[metric],
-            }
+            yield result(metric, "count", source[metric], kind="dataset", style=style)

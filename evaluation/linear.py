@@ -12,6 +12,7 @@ from common.errors import InputError
 from common.keys import random_key
 from common.run_folder import RunFolder
 from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
+from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
 
@@ -38,16 +39,7 @@ def linear_probe(
 
 
 def _record(protocol: str, style: str, value: float, **more: str) -> dict[str, Any]:
-    return {
-        "kind": "result",
-        "style": style,
-        "protocol": protocol,
-        "metric": "accuracy",
-        "unit": "fraction",
-        "aggregate": "none",
-        "value": value,
-        **more,
-    }
+    return result("accuracy", "fraction", value, style=style, protocol=protocol, **more)
 
 
 def _seed(run: RunFolder, what: str) -> int:

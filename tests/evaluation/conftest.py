@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from itertools import product
 from numbers import Real
 from typing import Any
 
@@ -32,6 +31,6 @@ def whole_records(monkeypatch) -> None:
         return made
 
     modules = [module for name, module in sys.modules.items() if name.startswith("evaluation.")]
-    for module, name in product(modules, ("result", "_record", "_cost")):
-        if hasattr(module, name):
-            monkeypatch.setattr(module, name, whole(getattr(module, name)))
+    for module in modules:
+        if hasattr(module, "result"):
+            monkeypatch.setattr(module, "result", whole(module.result))
