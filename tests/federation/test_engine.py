@@ -573,6 +573,16 @@ def test_the_servers_rate_decays_by_round_and_sizes_are_those_of_who_was_sampled
     assert same(simulation.server.tensors, server.tensors)
 
 
+def test_the_servers_first_step_is_its_rate_times_the_factor():
+    """Adam's first step moves each number by the rate, whatever the size of its gradient; statistics are the mean."""
+    old = {"weight": torch.tensor([1.0, -2.0]), "bias": torch.tensor([[0.5]]), "running": torch.tensor([3.0])}
+    server = Server(old, {"weight", "bias"}, ServerSettings(optimiser="adam", lr=0.2))
+    sent = {"weight": torch.tensor([2.0, -4.0]), "bias": torch.tensor([[0.25]]), "running": torch.tensor([5.0])}
+    server.aggregate([sent], [7], lr_factor=0.25)
+    expected = {"weight": torch.tensor([1.05, -2.05]), "bias": torch.tensor([[0.45]]), "running": torch.tensor([5.0])}
+    torch.testing.assert_close(server.tensors, expected)
+
+
 @pytest.mark.parametrize("algorithm", [FedAvg, Ditto, FedStyle])
 @pytest.mark.parametrize("stop", [0, 1, 2])
 @pytest.mark.parametrize("optimiser_state", ["round", "persistent"])
