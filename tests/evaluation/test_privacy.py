@@ -45,6 +45,7 @@ def test_membership_by_user_and_in_the_mean(tmp_path):
         "membership/1/others": same.copy(),
     }
     rows = list(membership(_run(tmp_path, arrays)))
+    assert {row["role"] for row in rows} == {"attacker-membership"}
     found = {(r["metric"], r.get("client", "")): r["value"] for r in rows}
     assert found["membership_auc", "user-1"] == 1
     assert found["membership_auc", "user-2"] == 0.5
