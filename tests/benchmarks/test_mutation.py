@@ -1,10 +1,12 @@
 """Which change is which, of which lines, and which tests are asked about it."""
 
+import csv
 import json
 
 import pytest
 
 from benchmarks import mutation
+from common.codehash import ROOT
 
 SOURCE = '''"""A module."""
 
@@ -144,3 +146,14 @@ def test_survivors_are_what_nothing_noticed(swept):
     assert header == "where,was,becomes,why"
     assert second == "federation.sums.spread,) > 1:,) > 2:,"
     assert third.startswith("federation.sums.spread,sum((v - mean)")
+
+
+def test_every_survivor_of_the_page_has_its_reason():
+    with (ROOT / "docs/mutation-survivors.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    for row in rows:
+        package, module, *_ = row["where"].split(".")
+        assert (ROOT / package / f"{module}.py").exists(), row["where"]
+        assert row["was"] != row["becomes"]
+        assert len(row["why"].split()) > 2, row
