@@ -217,7 +217,8 @@ def objectives(searches: pd.DataFrame) -> Figure:
         for (digit, layer), curve in rows.groupby(["class", "round"]):
             # a line of its own for each search: one that ends early is not joined with the next layer's
             label = digit if layer == longest.index[0] else "_"
-            axis.plot(before[layer] + curve["iteration"], curve["objective"], color=f"C{digit}", lw=0.9, label=label)
+            iteration = before[curve["round"]].to_numpy() + curve["iteration"]
+            axis.plot(iteration, curve["objective"], color=f"C{digit}", lw=0.9, label=label)
         for start in before[1:]:
             axis.axvline(start + 0.5, color="0.85", linewidth=0.6, zorder=0)
         axis.set(title=NAMES[method], xlabel="iteration", yscale="log")
