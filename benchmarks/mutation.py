@@ -27,6 +27,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,10 @@ def run(seconds: float, minutes: float, children: int) -> None:
     made = dict[str, Change]()
     collect, submit, of_all = mutmut.collect_source_file_mutation_data, ForkRunner.submit, PytestRunner.run_tests
 
+    @cache
+    def by_line(module: str) -> dict[int, list[str]]:
+        return covered.contexts_by_lineno(str(_source_of(module).absolute()))
+
     def collected(**what: Any) -> Any:
         mutants, by_path = collect(**what)
         made.update(of_project())
@@ -186,8 +191,7 @@ def run(seconds: float, minutes: float, children: int) -> None:
         if datetime.now() > deadline:
             raise KeyboardInterrupt  # mutmut's way to end, with what has been noted
         module = name.rpartition(".")[0]
-        by_line = covered.contexts_by_lineno(str(_source_of(module).absolute()))
-        contexts = {context for line in made[name].lines for context in by_line.get(line, [])}
+        contexts = {context for line in made[name].lines for context in by_line(module).get(line, [])}
         durations = state().duration_by_test
         kept = asked(module, contexts, durations, seconds)
         expected = sum(durations[test] for test in kept)
