@@ -64,7 +64,8 @@ def changes(module: str, mutated: str, source: str) -> dict[str, Change]:
     for node in ast.walk(ast.parse(mutated)):
         if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name:
             function, _, version = node.name.partition("__mutmut_")
-            text = [line.replace(node.name, "") for line in lines[node.lineno - 1 : node.end_lineno]]
+            name = _readable(module, function).rpartition(".")[2]
+            text = [line.replace(node.name, name) for line in lines[node.lineno - 1 : node.end_lineno]]
             versions[function][version] = text
     made = {}
     for function, texts in versions.items():
@@ -100,9 +101,12 @@ def _difference(before: list[str], after: list[str]) -> tuple[int, str, str]:
 
 
 def _statement(function: ast.FunctionDef, line: int) -> range:
-    """Lines of the innermost statement around a line, without the body that it may have."""
+    """Lines of the innermost statement around a line, without the body that it may have; for one of a function's head,
+    which runs once, when the module is read, those of its body."""
     around = [n for n in ast.walk(function) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or line)]
     inner = max(around, key=lambda n: n.lineno)
+    if inner is function:
+        return range(function.body[0].lineno, (function.end_lineno or line) + 1)
     body = getattr(inner, "body", None)
     end = body[0].lineno - 1 if body else inner.end_lineno or line
     return range(min(inner.lineno, line), max(end, line) + 1)

@@ -51,6 +51,7 @@ def _mutated() -> str:
         version("x_spread__mutmut_2", function, "> 1", "> 2"),
         version("x_spread__mutmut_3", function, "- mean", "+ mean"),
         version("x_spread__mutmut_4", function, '"None"', '"XXNoneXX"'),
+        version("x_spread__mutmut_5", function, "floor=0.0", "floor=1.0"),
         "class Pair" + head,
         version("xǁPairǁswap__mutmut_orig", method),
         version("xǁPairǁswap__mutmut_1", method, "self.b", "None"),
@@ -66,22 +67,25 @@ def _changes() -> dict[str, mutation.Change]:
 def test_a_change_says_where_it_is_and_what_differs():
     changed = _changes()
     assert set(changed) == {
-        *(f"federation.sums.x_spread__mutmut_{n}" for n in (1, 2, 3, 4)),
+        *(f"federation.sums.x_spread__mutmut_{n}" for n in (1, 2, 3, 4, 5)),
         *(f"federation.sums.xǁPairǁswap__mutmut_{n}" for n in (1, 2)),
     }
     first = changed["federation.sums.x_spread__mutmut_1"]
     assert first.function == "federation.sums.spread"
     assert first.was == "mean = sum(values) / len(values)"
     assert first.becomes == "mean = sum(values) * len(values)"
+    assert changed["federation.sums.x_spread__mutmut_5"].was == "def spread(values, floor=0.0):"
     assert changed["federation.sums.xǁPairǁswap__mutmut_1"].function == "federation.sums.Pair.swap"
 
 
-def test_its_lines_are_those_of_the_statement_without_its_body():
+def test_its_lines_are_those_of_the_statement_without_its_body_and_of_a_head_those_of_its_body():
     text = [line.strip() for line in SOURCE.splitlines()]
     lines = {name.removeprefix("federation.sums."): [text[n - 1] for n in of.lines] for name, of in _changes().items()}
     assert lines["x_spread__mutmut_1"] == ["mean = sum(values) / len(values)"]
     assert lines["x_spread__mutmut_2"] == ["if mean > floor and len(", "values", ") > 1:"]
     assert lines["x_spread__mutmut_3"] == ["return sqrt(", "sum((v - mean) ** 2 for v in values)", ")"]
+    assert lines["x_spread__mutmut_5"][0] == '"""Of some values."""'
+    assert lines["x_spread__mutmut_5"][-1] == 'return "None"'
     assert lines["xǁPairǁswap__mutmut_1"] == ["return list(zip(self.b, self.a, strict=True))"]
 
 
@@ -130,14 +134,14 @@ def swept(tmp_path, monkeypatch):
     for folder, text in (("federation", SOURCE), ("mutants/federation", _mutated())):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "sums.py").write_text(text)
-    codes = dict(zip(_changes(), (1, 0, 33, 34, None, 34), strict=True))
+    codes = dict(zip(_changes(), (1, 0, 33, 34, 1, None, 34), strict=True))
     (tmp_path / "mutants/federation/sums.py.meta").write_text(json.dumps({"exit_code_by_key": codes}))
     return tmp_path
 
 
 def test_the_score_is_of_what_was_tried(swept, capsys):
     mutation.main(["score"])
-    assert "| `federation` | 6 | 4 | 3 | 1 | 1 | 1 | 33% |" in capsys.readouterr().out
+    assert "| `federation` | 7 | 5 | 4 | 2 | 1 | 1 | 50% |" in capsys.readouterr().out
 
 
 def test_survivors_are_what_nothing_noticed(swept):
