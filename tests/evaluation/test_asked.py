@@ -11,7 +11,7 @@ from common.run_folder import RunFolder
 from diptych.measurement import prepared
 from evaluation import images
 from evaluation.frechet import frechet_distance, gaussian
-from evaluation.images import agreement, compared
+from evaluation.images import agreement, compared, distances
 from tests.evaluation.pictures import Reader, left, picture, protocol
 from tests.mutation import mutated
 
@@ -181,6 +181,13 @@ def test_what_is_known_of_an_image_is_held_against_it_in_the_unit_interval():
     options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": 1.0}
     theirs = [structural_similarity(a[0] / 255, b[0] / 255, **options) for a, b in zip(made, known, strict=True)]
     assert found["ssim"] == (pytest.approx(np.mean(theirs), abs=0.01), "score")
+
+
+def test_images_whose_distance_cannot_be_taken_are_named():
+    few, many = (Reader()(picture([0] * n, seed=1)) for n in (4, 12))
+    for said, of_real, which in ((few, many, "a set of images"), (many, few, "a set of real images")):
+        with pytest.raises(InputError, match=f"^fid: {which} has 4 images, but needs more than the 4 features$"):
+            list(distances(picture([0]), said, picture([0]), of_real))
 
 
 def test_noise_is_the_same_again_and_another_one_in_another_run(tmp_path):

@@ -248,7 +248,7 @@ def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tm
 
     def found(q_z, q_c, draws, draw, xi):
         asked.append((len(q_z[0]), len(q_c[0]), draws, xi))
-        return {"kl_z": 1.0}
+        return {"kl_z": 1.0, "constraint_met": 0.5}
 
     arrays = _codes("nothing", "nothing")
     arrays = {key: np.concatenate([x] * 6) for key, x in arrays.items()}
@@ -257,6 +257,7 @@ def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tm
     assert asked == [(500, 500, 32, 8.0 * 6)] * CLIENTS
     assert {r["metric"]: (r["value"], r["unit"]) for r in rows if not r.get("client")} == {
         "kl_z": (1.0, "nats"),
+        "constraint_met": (0.5, "fraction"),
         "xi_over_dim_c": (8.0, "count"),
         "clients": (CLIENTS, "count"),
         "latent_dim": (6, "count"),

@@ -244,6 +244,21 @@ def test_a_frozen_generator_is_the_clients_own(tmp_path):
     assert found[0] < 0.5 < 0.9 < found[1], "content features say nothing at either"
 
 
+def test_a_probe_gets_each_images_style_or_another_images_and_a_generator_trained_along_or_frozen(tmp_path):
+    run, members = _write_run(tmp_path / "run", stylised=True), [2, 3]
+    found = linear._variants_of_eq4(run, members, seed=5)
+    trained = {"": True, "shuffled-style": True, "frozen-generator": False}
+    assert {variant: eq4.trained for variant, eq4 in found.items()} == trained
+    for part in ("train", "test"):
+        for n, k in enumerate(members):
+            own = run.features[f"client/{k}/{part}/style"]
+            given = {variant: getattr(eq4, part)[n].numpy() for variant, eq4 in found.items()}
+            np.testing.assert_array_equal(given[""], own)
+            np.testing.assert_array_equal(given["frozen-generator"], own)
+            assert (given["shuffled-style"] != own).any(axis=1).mean() > 0.9, "of another image"
+            assert sorted(given["shuffled-style"].tolist()) == sorted(own.tolist()), "of the same client"
+
+
 def test_a_program_without_personal_or_untrained_models(tmp_path):
     run = _write_run(tmp_path / "run", personal=False)
     kept = {key: a for key, a in run.features.items() if not key.startswith("initial/")}

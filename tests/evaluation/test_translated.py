@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
+from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import Spec
 from evaluation import translated
@@ -231,6 +232,26 @@ def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_onc
     assert found["final", "identity"] == found["start", ""] == pytest.approx(expected)
     assert found["final", "rotation"] == pytest.approx(0, abs=1e-9)
     assert len(seen) == 3 + 5 * 9 + 4 * 3 + 3  # own; two snapshots, the end and two controls; others; and ours above
+
+
+def test_images_whose_frechet_distance_cannot_be_taken_are_named(tmp_path, monkeypatch):
+    """Features of some images, known by their first pixel, are no numbers."""
+
+    def features(images: np.ndarray) -> np.ndarray:
+        return np.where(images[:1, 0, 0, :1] == spoilt[0, 0, 0, 0], np.nan, images[:, 0, 0, :4])
+
+    def spoil(source: str, target: str) -> np.ndarray:
+        return spoilt if (source, target) == ("30", "60") else REAL[source]
+
+    spoilt = np.full_like(REAL["0"], 77)
+    assert all(images[0, 0, 0, 0] != 77 for images in REAL.values())
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0123456789"))
+    ask = partial(translated.translation, extractors=["domain-classifier"])
+    with pytest.raises(InputError, match=r"^fid: features of 30 as 60 are not finite numbers$"):
+        list(ask(_run(tmp_path, spoil)))
+    spoilt = REAL["30"]
+    with pytest.raises(InputError, match=r"^fid: features of domain 30 are not finite numbers$"):
+        list(ask(RunFolder(tmp_path)))
 
 
 def check_exchanged(folder, measure=translated.exchanged) -> None:
