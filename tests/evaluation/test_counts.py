@@ -174,6 +174,15 @@ def test_bytes_by_hand(tmp_path):
     }
 
 
+def test_where_nothing_was_sent_there_are_no_bytes_to_a_visit(tmp_path):
+    run = _write_run(tmp_path / "run")
+    columns = ["round", "client", "direction", "name", "bytes"]
+    run.write_table("traffic.csv", [dict(zip(columns, (1, 0, "down", "w", 40), strict=True))], columns)
+    found = _values(communication(RunFolder(run.path)), "metric")
+    assert (found["bytes_up",], found["bytes_up_per_visit",]) == (0, 0)
+    assert (found["bytes_down",], found["bytes_down_per_visit",]) == (40, 40)
+
+
 def test_passes_over_the_data_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")  # batches of 64
     counts = [{"client": k, "style": "ink", "class": 0, "images": n} for k, n in ((0, 130), (1, 60))]
@@ -268,6 +277,13 @@ def test_what_a_user_of_a_gan_sends_at_once_by_hand(method, parameters, tmp_path
     run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
     found = _values(transmission(RunFolder(run.path)), "metric")
     assert found == {("parameters",): parameters, ("bytes_per_step",): 160, ("numbers_per_step",): 12 + 20 + 4}
+
+
+def test_a_gan_is_counted_of_which_there_is_a_single_user(tmp_path):
+    run = _write_run(tmp_path / "run")
+    run.write_spec(run.spec.model_copy(update={"algorithm": {"name": "ps-fedgan"}}))
+    save_file({"clients/discriminator.bias": np.zeros((1, 6), np.float32)}, run.path / "model.safetensors")
+    assert _values(transmission(RunFolder(run.path)), "metric") == {("parameters",): 6}
 
 
 def test_no_other_method_is_said_to_send_a_gan(tmp_path):

@@ -267,6 +267,19 @@ def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tm
     }
 
 
+def test_divergences_are_drawn_anew_for_each_run(monkeypatch, tmp_path):
+    """And of one generator for all clients."""
+    draws = []
+    monkeypatch.setattr(of_codes, "_divergences", lambda q_z, q_c, n, draw, xi: draws.append(draw) or {})
+    for seed in (1, 1, 2):
+        run = _run(tmp_path, _codes("nothing", "nothing"))
+        run.write_spec(run.spec.model_copy(update={"seed": seed}))
+        list(divergences(RunFolder(tmp_path)))
+    seeds = [draw.initial_seed() for draw in draws]
+    assert seeds[0] == seeds[CLIENTS] != seeds[2 * CLIENTS]
+    assert len({id(draw) for draw in draws}) == 3
+
+
 @pytest.mark.parametrize(
     ("more", "task"),
     [("", "classification"), (", classify: 0.5", "classification"), (", classify: 0", "reconstruction")],
