@@ -121,7 +121,10 @@ def test_a_file_says_what_it_has_always_said(tmp_path):
         x = F.max_pool2d(normal(F.conv2d(x, *of(convolution), padding=1), norm), 2)
     h = F.linear(normal(F.linear(x.flatten(1), *of("hidden.0")), "hidden.1"), *of("features"))
     heads = [F.linear(F.relu(h), *of(head)) for head in ("label", "client")]
-    found = module.logits(load(tmp_path / "judge").network, torch.from_numpy(images) / 255)
+    judge = load(tmp_path / "judge")
+    np.testing.assert_allclose(judge(images)[0], h.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(judge.logits(images), heads[0].numpy(), rtol=1e-4, atol=1e-5)
+    found = module.logits(judge.network, torch.from_numpy(images) / 255)
     for said, expected in zip(found, (h, *heads), strict=True):
         torch.testing.assert_close(said, expected, rtol=1e-3, atol=1e-3)
         assert said.std(dim=0).max() > 0.02, "of each image something else"
