@@ -67,8 +67,9 @@ def test_labels_in_another_order_are_shown_as_often_as_by_chance(tmp_path):
     assert found[SEEN, "", "shuffled-labels"] == pytest.approx(0.2, abs=0.05)
 
 
-def test_a_client_that_lacks_no_label_is_not_asked(tmp_path):
-    arrays = {key: x for key, x in _padpafs().items() if not key.startswith("client/1/unseen")}
+@pytest.mark.parametrize("lacking", [("client/1/unseen",), ("client/1/unseen", "client/1/unseen/labels")])
+def test_a_client_that_lacks_no_label_is_not_asked(lacking, tmp_path):
+    arrays = {key: x for key, x in _padpafs().items() if key not in lacking}
     assert _found(of_labels(left(tmp_path, arrays)))[SEEN, "", ""] == 0.75
 
 

@@ -55,6 +55,13 @@ def test_clients_are_shuffled_anew_for_each_run(monkeypatch, tmp_path):
     assert found[0][("shuffled-labels",)] != found[2][("shuffled-labels",)]
 
 
+def test_where_codes_are_of_a_single_client_those_of_several_are_scored_all_the_same(monkeypatch, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    shown = [clustered.Points("a", code, rows, np.arange(20) % clients) for code, clients in (("z", 1), ("c", 2))]
+    monkeypatch.setattr(clustered, "points", lambda run, samples: shown)
+    assert {r["setting"] for r in clusters(_write_run(tmp_path / "run"))} == {"features=c;label=client"}
+
+
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
 def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
     found = _values(clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")

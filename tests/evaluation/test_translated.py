@@ -170,6 +170,21 @@ def test_others_are_blurred_as_scipy_does_within_five_pixels(sigma, tmp_path):
     assert found["wd_exact", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
 
 
+def test_controls_that_a_run_has_not_left_are_not_measured(tmp_path):
+    """Neither on all images nor on parts of them."""
+    run = _run(tmp_path, _identity)
+    run.write_arrays(
+        "samples.npz", {key: x for key, x in run.samples.items() if not key.startswith(("rotated", "other"))}
+    )
+    rows = list(translated.translation(RunFolder(tmp_path), extractors=[], test_images=[12]))
+    found = {(r["setting"], r["control"]) for r in rows}
+    assert found == {
+        ("start", ""),
+        ("after=1", ""),
+        *((s, c) for s in ("final", "test_samples=12") for c in ("", "identity")),
+    }
+
+
 def test_what_is_blurred_is_as_bright_as_before():
     x = np.concatenate([np.full((1, 1, 8, 8), level, np.uint8) for level in (0, 1, 128, 254, 255)])
     np.testing.assert_array_equal(translated._blurred(x, 1.0), x)
