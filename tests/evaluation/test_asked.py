@@ -92,6 +92,8 @@ def test_new_clients_are_measured_after_each_snapshot_and_by_style(tmp_path):
         assert found[f"samples={kind}-labels;judge=mnist-classifier", "all", ""] == np.mean(now)
     assert found["samples=unseen-labels;phase=new-clients;rounds=1", "all", "ceiling"] == 0.75
     assert not [r for r in records if "phase" in r["setting"] and r.get("client")], "the mean alone"
+    by_style = {(r["setting"].partition(";style=")[2], r["control"]) for r in records if ";style=" in r["setting"]}
+    assert by_style == {("ink", ""), ("pen", "")}, "of neither controls nor means"
 
 
 # ---- all methods alike

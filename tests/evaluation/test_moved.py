@@ -71,6 +71,7 @@ def test_controls_compare_with_another_image_and_another_target(tmp_path):
     labels = [1, 2, 3] * 100
     arrays = _pairs([[0, 0], [0, 1], [0, 1], [1, 0]], source, source, restyled) | _tests(labels, [picture(labels)] * 2)
     records = list(restyling(left(tmp_path, arrays)))
+    assert all(list(restyling(left(tmp_path, arrays))) == records for _ in range(3)), "in the same other order"
     assert {(r["metric"], r.get("setting", "")) for r in records} == {
         (metric, setting)
         for metric in ("label_agreement", "client_accuracy", "pixel_error")
