@@ -165,6 +165,20 @@ def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
     assert not [row for row in module.examined(_Reader(), seen, None, draw) if row["metric"] == "label_agreement"]
 
 
+def test_what_it_says_under_a_corruption_is_of_images_that_are_so_corrupted(monkeypatch):
+    """The n-th makes all images show label n, of which there are n + 1 among 21."""
+
+    def shown(x: torch.Tensor, how: str, strength: float, draw: torch.Generator) -> torch.Tensor:
+        return torch.full_like(x, (CORRUPTIONS.index((how, strength)) + 0.5) / 10)
+
+    monkeypatch.setattr(module, "corrupted", shown)
+    label = torch.arange(6).repeat_interleave(torch.arange(1, 7))
+    seen = torch.full((21, 1, 4, 4), 0.95), label, torch.zeros_like(label)
+    said = _said(module.examined(_Reader(), seen, None, torch.Generator().manual_seed(0)))
+    cases = [f";images={how}-{strength:g}" for how, strength in CORRUPTIONS]
+    assert said == pytest.approx({"": 0.0} | {case: (n + 1) / 21 for n, case in enumerate(cases)})
+
+
 def test_of_noise_it_says_how_often_it_gives_each_label():
     draw = torch.Generator().manual_seed(0)
     x = torch.zeros(3000, 1, 4, 4)
