@@ -161,6 +161,14 @@ def test_class_entropy_by_hand(tmp_path):
     assert found == pytest.approx({("", *shared): (np.log(4) + 0 + np.log(2)) / 3, ("ceiling", *shared): np.log(4)})
 
 
+def test_a_class_that_a_client_lacks_adds_nothing_whatever_was_in_memory():
+    rows = [{"client": k, "images": n} for k, counts in enumerate(([4, 0, 0], [0, 2, 2])) for n in counts]
+    left_behind = [np.full((2, 3), np.nan) for _ in range(20)]
+    del left_behind
+    found = _values(class_entropy(SimpleNamespace(table=lambda name: rows)), "control")
+    assert found["",] == pytest.approx(np.log(2) / 2)
+
+
 def test_bytes_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")
     sent = [
@@ -192,7 +200,8 @@ def test_where_nothing_was_sent_there_are_no_bytes_to_a_visit(tmp_path):
 
 def test_passes_over_the_data_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")  # batches of 64
-    counts = [{"client": k, "style": "ink", "class": 0, "images": n} for k, n in ((0, 130), (1, 60))]
+    dealt = ((0, 0, 100), (0, 1, 30), (1, 0, 60))
+    counts = [{"client": k, "style": "ink", "class": c, "images": n} for k, c, n in dealt]
     run.write_table("partition.csv", counts, ["client", "style", "class", "images"])
     columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
     steps = [(0, 0, "prologue", 0, 0, 9), (1, 0, "round", 0, 0, 4), (1, 0, "round", 0, 1, 4), (1, 1, "round", 0, 0, 1)]
