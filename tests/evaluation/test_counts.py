@@ -216,7 +216,9 @@ def test_what_was_asked_for_is_told(tmp_path):
     data = run.spec.data.model_copy(update={"server_share": 0.25})
     training = run.spec.training.model_copy(update={"rounds": 7, "participation": 0.5})
     run.write_spec(run.spec.model_copy(update={"data": data, "training": training}))
-    found = {r["metric"]: (r["value"], r["unit"]) for r in budget(RunFolder(run.path))}
+    records = list(budget(RunFolder(run.path)))
+    assert {r["kind"] for r in records} == {"cost"}
+    found = {r["metric"]: (r["value"], r["unit"]) for r in records}
     assert found["communication_rounds"] == (7, "count")
     assert found["client_fraction"] == (0.5, "fraction")
     assert found["total_clients"] == (4, "count")

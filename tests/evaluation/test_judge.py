@@ -159,8 +159,8 @@ def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
     assert _said(quality)[""] == 0.75
     assert _said(quality, target="client")[""] == 0.25
     assert _said(quality, "confidence")[""] == pytest.approx(sure, rel=1e-5)
-    (agreement,) = [row["value"] for row in quality if row["metric"] == "label_agreement"]
-    assert agreement == 0.75
+    (agreement,) = [(row["setting"], row["value"]) for row in quality if row["metric"] == "label_agreement"]
+    assert agreement == ("judge;views=two", 0.75)
     assert set(_said(quality)) == {"", *(f";images={how}-{s:g}" for how, s in CORRUPTIONS)}
     assert not [row for row in module.examined(_Reader(), seen, None, draw) if row["metric"] == "label_agreement"]
 
