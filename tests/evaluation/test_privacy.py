@@ -82,6 +82,16 @@ def test_inversion_beside_what_chance_gives(tmp_path):
     assert found["psnr", "another-user"] < 12 < found["psnr", ""]
 
 
+def test_chance_is_what_comes_near_the_images_of_the_next_user(tmp_path):
+    """Of three, of whom each finds the very images of the next."""
+    true = np.random.default_rng(5).integers(0, 256, (3, 2, 1, 8, 8), dtype=np.uint8)
+    arrays = {f"inverted/{k}/true": true[k] for k in range(3)}
+    arrays |= {f"inverted/{k}/found": true[(k + 1) % 3] for k in range(3)}
+    found = {(r["metric"], r["setting"]): r["value"] for r in inversion(_run(tmp_path, arrays))}
+    assert found["psnr", "another-user"] > 100
+    assert found["psnr", ""] < 12
+
+
 def test_thirty_decibels_are_enough_to_be_recovered(tmp_path):
     """A fifth in one of forty pixels is a mean square of 0.001; a little more is less than 30 dB."""
     true = np.zeros((2, 1, 20, 20), np.uint8)

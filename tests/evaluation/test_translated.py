@@ -213,6 +213,11 @@ def test_distances_on_parts_are_those_of_the_first_of_each_class(tmp_path):
     check_parts(tmp_path)
 
 
+def test_of_three_classes_the_first_of_each_are_taken_in_their_order():
+    labels = np.array([2, 2, 0, 2, 1, 0, 1, 0, 1])
+    assert translated._of_each_class(labels, 7).tolist() == [0, 1, 2, 4, 5, 6]
+
+
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
