@@ -11,7 +11,7 @@ from common.run_folder import RunFolder
 from diptych.measurement import prepared
 from evaluation import images
 from evaluation.frechet import frechet_distance, gaussian
-from evaluation.images import agreement, compared
+from evaluation.images import agreement, compared, distances
 from tests.evaluation.pictures import Reader, left, picture, protocol
 from tests.mutation import mutated
 
@@ -67,8 +67,9 @@ def test_labels_in_another_order_are_shown_as_often_as_by_chance(tmp_path):
     assert found[SEEN, "", "shuffled-labels"] == pytest.approx(0.2, abs=0.05)
 
 
-def test_a_client_that_lacks_no_label_is_not_asked(tmp_path):
-    arrays = {key: x for key, x in _padpafs().items() if not key.startswith("client/1/unseen")}
+@pytest.mark.parametrize("lacking", [("client/1/unseen",), ("client/1/unseen", "client/1/unseen/labels")])
+def test_a_client_that_lacks_no_label_is_not_asked(lacking, tmp_path):
+    arrays = {key: x for key, x in _padpafs().items() if key not in lacking}
     assert _found(of_labels(left(tmp_path, arrays)))[SEEN, "", ""] == 0.75
 
 
@@ -91,6 +92,8 @@ def test_new_clients_are_measured_after_each_snapshot_and_by_style(tmp_path):
         assert found[f"samples={kind}-labels;judge=mnist-classifier", "all", ""] == np.mean(now)
     assert found["samples=unseen-labels;phase=new-clients;rounds=1", "all", "ceiling"] == 0.75
     assert not [r for r in records if "phase" in r["setting"] and r.get("client")], "the mean alone"
+    by_style = {(r["setting"].partition(";style=")[2], r["control"]) for r in records if ";style=" in r["setting"]}
+    assert by_style == {("ink", ""), ("pen", "")}, "of neither controls nor means"
 
 
 # ---- all methods alike
@@ -181,6 +184,13 @@ def test_what_is_known_of_an_image_is_held_against_it_in_the_unit_interval():
     options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": 1.0}
     theirs = [structural_similarity(a[0] / 255, b[0] / 255, **options) for a, b in zip(made, known, strict=True)]
     assert found["ssim"] == (pytest.approx(np.mean(theirs), abs=0.01), "score")
+
+
+def test_images_whose_distance_cannot_be_taken_are_named():
+    few, many = (Reader()(picture([0] * n, seed=1)) for n in (4, 12))
+    for said, of_real, which in ((few, many, "a set of images"), (many, few, "a set of real images")):
+        with pytest.raises(InputError, match=f"^fid: {which} has 4 images, but needs more than the 4 features$"):
+            list(distances(picture([0]), said, picture([0]), of_real))
 
 
 def test_noise_is_the_same_again_and_another_one_in_another_run(tmp_path):

@@ -243,6 +243,41 @@ def test_another_run_and_another_question_start_probes_elsewhere(fitted, tmp_pat
     assert len(set.union(*seeds)) == 8
 
 
+def test_targets_are_shuffled_in_another_order_in_another_run(fitted, tmp_path):
+    orders = []
+    for seed in (1, 1, 2):
+        run = _run(tmp_path, _codes("label", "client"), seed=seed)
+        list(probe(run, images={"": "plain"}, targets=["label"], codes={"content": ["shuffled-labels"]}))
+        right, wrong = fitted[-1]["train"][1]
+        assert torch.equal(right.sort().values, wrong.sort().values)
+        orders.append(wrong)
+    assert torch.equal(orders[0], orders[1])
+    assert not torch.equal(orders[1], orders[2])
+
+
+@pytest.mark.parametrize("ask", [partial(probe, targets=["label"], codes={"content": []}), disentanglement])
+def test_codes_are_standardised_if_that_is_asked_for_and_otherwise_as_they_are(ask, fitted, tmp_path):
+    run = _run(tmp_path, _codes("both", "both"))
+    for asked in ({}, {"standardised": True}):
+        fitted.clear()
+        list(ask(run, images={"": "plain"}, **asked))
+        codes = torch.cat([fit["train"][0] for fit in fitted])
+        spread = torch.stack([codes.mean(dim=1), codes.std(dim=1)])
+        standard = torch.stack([torch.zeros_like(spread[0]), torch.ones_like(spread[1])])
+        assert torch.allclose(spread, standard, atol=1e-4) == bool(asked)
+
+
+@pytest.mark.parametrize("asked", [{}, {"one_number_each": True}])
+def test_codes_by_several_encoders_are_probed_together_if_that_is_asked_for(asked, fitted, tmp_path):
+    arrays = {key: x[:, :2] if key.endswith("/style") else x for key, x in _codes("label", "client").items()}
+    run = _run(tmp_path, arrays)
+    rows = list(probe(run, images={"": "codes"}, targets=["client"], codes={"style": []}, **asked))
+    (fit,) = fitted
+    assert fit["train"][0].shape == ((1, N, 2, 6) if asked else (2, N, 6))
+    assert fit["how"].one_number_each == bool(asked)
+    assert [row.get("client", "") for row in rows] == ["", *([] if asked else ["client-1", "client-2"])]
+
+
 def test_the_published_protocol_is_fitted_to_test_images_and_the_sound_one_to_training_images(fitted, tmp_path):
     run = _run(tmp_path, _codes("label", "client"))
     for protocols, part in ((None, "train"), (["sound"], "train"), (["published"], "test")):

@@ -55,6 +55,13 @@ def test_clients_are_shuffled_anew_for_each_run(monkeypatch, tmp_path):
     assert found[0][("shuffled-labels",)] != found[2][("shuffled-labels",)]
 
 
+def test_where_codes_are_of_a_single_client_those_of_several_are_scored_all_the_same(monkeypatch, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    shown = [clustered.Points("a", code, rows, np.arange(20) % clients) for code, clients in (("z", 1), ("c", 2))]
+    monkeypatch.setattr(clustered, "points", lambda run, samples: shown)
+    assert {r["setting"] for r in clusters(_write_run(tmp_path / "run"))} == {"features=c;label=client"}
+
+
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
 def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
     found = _values(clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")
@@ -154,6 +161,14 @@ def test_class_entropy_by_hand(tmp_path):
     assert found == pytest.approx({("", *shared): (np.log(4) + 0 + np.log(2)) / 3, ("ceiling", *shared): np.log(4)})
 
 
+def test_a_class_that_a_client_lacks_adds_nothing_whatever_was_in_memory():
+    rows = [{"client": k, "images": n} for k, counts in enumerate(([4, 0, 0], [0, 2, 2])) for n in counts]
+    left_behind = [np.full((2, 3), np.nan) for _ in range(20)]
+    del left_behind
+    found = _values(class_entropy(SimpleNamespace(table=lambda name: rows)), "control")
+    assert found["",] == pytest.approx(np.log(2) / 2)
+
+
 def test_bytes_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")
     sent = [
@@ -174,9 +189,19 @@ def test_bytes_by_hand(tmp_path):
     }
 
 
+def test_where_nothing_was_sent_there_are_no_bytes_to_a_visit(tmp_path):
+    run = _write_run(tmp_path / "run")
+    columns = ["round", "client", "direction", "name", "bytes"]
+    run.write_table("traffic.csv", [dict(zip(columns, (1, 0, "down", "w", 40), strict=True))], columns)
+    found = _values(communication(RunFolder(run.path)), "metric")
+    assert (found["bytes_up",], found["bytes_up_per_visit",]) == (0, 0)
+    assert (found["bytes_down",], found["bytes_down_per_visit",]) == (40, 40)
+
+
 def test_passes_over_the_data_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")  # batches of 64
-    counts = [{"client": k, "style": "ink", "class": 0, "images": n} for k, n in ((0, 130), (1, 60))]
+    dealt = ((0, 0, 100), (0, 1, 30), (1, 0, 60))
+    counts = [{"client": k, "style": "ink", "class": c, "images": n} for k, c, n in dealt]
     run.write_table("partition.csv", counts, ["client", "style", "class", "images"])
     columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
     steps = [(0, 0, "prologue", 0, 0, 9), (1, 0, "round", 0, 0, 4), (1, 0, "round", 0, 1, 4), (1, 1, "round", 0, 0, 1)]
@@ -191,7 +216,9 @@ def test_what_was_asked_for_is_told(tmp_path):
     data = run.spec.data.model_copy(update={"server_share": 0.25})
     training = run.spec.training.model_copy(update={"rounds": 7, "participation": 0.5})
     run.write_spec(run.spec.model_copy(update={"data": data, "training": training}))
-    found = {r["metric"]: (r["value"], r["unit"]) for r in budget(RunFolder(run.path))}
+    records = list(budget(RunFolder(run.path)))
+    assert {r["kind"] for r in records} == {"cost"}
+    found = {r["metric"]: (r["value"], r["unit"]) for r in records}
     assert found["communication_rounds"] == (7, "count")
     assert found["client_fraction"] == (0.5, "fraction")
     assert found["total_clients"] == (4, "count")
@@ -268,6 +295,13 @@ def test_what_a_user_of_a_gan_sends_at_once_by_hand(method, parameters, tmp_path
     run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
     found = _values(transmission(RunFolder(run.path)), "metric")
     assert found == {("parameters",): parameters, ("bytes_per_step",): 160, ("numbers_per_step",): 12 + 20 + 4}
+
+
+def test_a_gan_is_counted_of_which_there_is_a_single_user(tmp_path):
+    run = _write_run(tmp_path / "run")
+    run.write_spec(run.spec.model_copy(update={"algorithm": {"name": "ps-fedgan"}}))
+    save_file({"clients/discriminator.bias": np.zeros((1, 6), np.float32)}, run.path / "model.safetensors")
+    assert _values(transmission(RunFolder(run.path)), "metric") == {("parameters",): 6}
 
 
 def test_no_other_method_is_said_to_send_a_gan(tmp_path):

@@ -248,7 +248,7 @@ def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tm
 
     def found(q_z, q_c, draws, draw, xi):
         asked.append((len(q_z[0]), len(q_c[0]), draws, xi))
-        return {"kl_z": 1.0}
+        return {"kl_z": 1.0, "constraint_met": 0.5}
 
     arrays = _codes("nothing", "nothing")
     arrays = {key: np.concatenate([x] * 6) for key, x in arrays.items()}
@@ -257,6 +257,7 @@ def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tm
     assert asked == [(500, 500, 32, 8.0 * 6)] * CLIENTS
     assert {r["metric"]: (r["value"], r["unit"]) for r in rows if not r.get("client")} == {
         "kl_z": (1.0, "nats"),
+        "constraint_met": (0.5, "fraction"),
         "xi_over_dim_c": (8.0, "count"),
         "clients": (CLIENTS, "count"),
         "latent_dim": (6, "count"),
@@ -264,6 +265,19 @@ def test_divergences_are_feddvas_where_nothing_else_is_asked_for(monkeypatch, tm
     assert {(r["client"], r["role"]) for r in rows if r.get("client")} == {
         (f"client-{k + 1}", "shared-encoder") for k in range(CLIENTS)
     }
+
+
+def test_divergences_are_drawn_anew_for_each_run(monkeypatch, tmp_path):
+    """And of one generator for all clients."""
+    draws = []
+    monkeypatch.setattr(of_codes, "_divergences", lambda q_z, q_c, n, draw, xi: draws.append(draw) or {})
+    for seed in (1, 1, 2):
+        run = _run(tmp_path, _codes("nothing", "nothing"))
+        run.write_spec(run.spec.model_copy(update={"seed": seed}))
+        list(divergences(RunFolder(tmp_path)))
+    seeds = [draw.initial_seed() for draw in draws]
+    assert seeds[0] == seeds[CLIENTS] != seeds[2 * CLIENTS]
+    assert len({id(draw) for draw in draws}) == 3
 
 
 @pytest.mark.parametrize(

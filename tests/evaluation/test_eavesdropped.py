@@ -87,6 +87,16 @@ def test_what_an_eavesdropper_gets(judge, tmp_path):
     assert ("nmse", "cloud", "") not in found
 
 
+def test_among_a_users_own_classes_the_judge_chooses_the_likeliest(judge, tmp_path):
+    """All show a 9, which is none of them; three of four look more like the class that was asked for."""
+    shown, labels = np.stack([_image(9)] * 4), np.array([3, 3, 3, 4])
+    for image, second in zip(shown, (3, 3, 4, 4), strict=True):
+        image[0, second] = 10
+    made = {"made/0/labels": labels, "made/0/user": shown, "made/0/cloud": shown}
+    found = {r["metric"]: r["value"] for r in attacks(_run(tmp_path, made)) if r["role"] == "user"}
+    assert (found["accuracy"], found["accuracy_among_own"], found["one_label"]) == (0, 0.75, 1)
+
+
 def test_the_mean_is_over_users(judge, tmp_path):
     labels = np.array([1, 2])
     right, wrong = (np.stack([_image(k) for k in of]) for of in ([1, 2], [5, 5]))
@@ -105,6 +115,7 @@ def test_nmse_by_hand():
     reference = torch.tensor([[[[1.0, -1.0]]], [[[2.0, 0.0]]], [[[0.0, 0.0]]]])
     images = torch.tensor([[[[0.0, -1.0]]], [[[2.0, 3.0]]], [[[5.0, 0.0]]]])
     assert nmse(images, reference) == pytest.approx((1 / 2 + 9 / 4) / 2)
+    assert nmse(images / 10, reference / 10) == pytest.approx(nmse(images, reference)), "it is relative, however dark"
     assert nmse(reference, reference) == 0
     assert nmse(images, torch.zeros_like(images)) == 0, "of images that are all 0 nothing is said"
 

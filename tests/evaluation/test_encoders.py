@@ -121,6 +121,8 @@ def test_clusters_and_variance_are_of_the_encoders_that_are_named(tmp_path):
     assert share["own-encoder", "features=c;of=encoder"] > 0.95
     assert max(share["own-encoder", f"features=c;of={of}"] for of in ("client", "image")) < 0.01
     assert share["shared-encoder", "features=c;of=encoder"] < 0.05
+    assert share["shared-encoder", "features=z;of=image"] > 0.25, "of noise by three encoders, a third"
+    assert share["shared-encoder", "features=z;of=client"] < 0.05
 
 
 def test_two_clients_are_clusters(tmp_path):

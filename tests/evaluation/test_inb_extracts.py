@@ -61,6 +61,7 @@ def test_what_translations_ought_to_look_like_is_of_the_same_images():
     run = _translating([1, 0, 0, 1, 1, 0, 0, 1])
     run.samples["counterpart/0/60"] = run.samples["real/0"] + 50
     found = samples(run)
+    assert set(found) == {f"fedinb/j=200/{key}" for key in ("real/0", "translated/0/60", "counterpart/0/60")}
     assert (found["fedinb/j=200/counterpart/0/60"] == found["fedinb/j=200/real/0"] + 50).all()
 
 

@@ -1,11 +1,13 @@
 """The judge: a measure that must not fail on what generators make before they are good."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
@@ -81,6 +83,53 @@ def test_it_says_what_it_says_of_noise(judged):
     assert 0.1 <= _said(judged[0], "confidence")[";images=only-noise"] <= 1
 
 
+SHAPES = {
+    "encoder.0": (4, 3, 3, 3),
+    "encoder.1": (4,),
+    "encoder.4": (8, 4, 3, 3),
+    "encoder.5": (8,),
+    "hidden.0": (32, 8 * 4 * 4),
+    "hidden.1": (32,),
+    "features": (6, 32),
+    "label": (10, 6),
+    "client": (5, 6),
+}
+"""Layer -> its weight, in the file of a judge of width 4 with 6 features, of images of 16 pixels."""
+
+
+def test_a_file_says_what_it_has_always_said(tmp_path):
+    """Two convolutions, a hidden layer and features, layer by layer as functions: a judge of long ago can be read."""
+    torch.manual_seed(0)
+    held = {f"{layer}.weight": torch.rand(shape) - 0.5 for layer, shape in SHAPES.items()}
+    held |= {f"{layer}.bias": torch.rand(shape[0]) - 0.5 for layer, shape in SHAPES.items()}
+    for layer in ("encoder.1", "encoder.5", "hidden.1"):
+        held |= {f"{layer}.running_{what}": torch.rand(SHAPES[layer]) / 5 + 0.1 for what in ("mean", "var")}
+        held[f"{layer}.num_batches_tracked"] = torch.tensor(9)
+    shape = {"channels": 3, "size": 16, "width": 4, "features": 6, "classes": 10, "clients": 5}
+    save_file(held, tmp_path / "judge", {"judge": json.dumps({"shape": shape, "quality": []})})
+    images = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
+
+    def of(layer: str) -> tuple[torch.Tensor, torch.Tensor]:
+        return held[f"{layer}.weight"], held[f"{layer}.bias"]
+
+    def normal(x: torch.Tensor, layer: str) -> torch.Tensor:
+        mean, variance = held[f"{layer}.running_mean"], held[f"{layer}.running_var"]
+        return F.relu(F.batch_norm(x, mean, variance, *of(layer), eps=1e-5))
+
+    x = torch.from_numpy(images) / 255
+    for convolution, norm in (("encoder.0", "encoder.1"), ("encoder.4", "encoder.5")):
+        x = F.max_pool2d(normal(F.conv2d(x, *of(convolution), padding=1), norm), 2)
+    h = F.linear(normal(F.linear(x.flatten(1), *of("hidden.0")), "hidden.1"), *of("features"))
+    heads = [F.linear(F.relu(h), *of(head)) for head in ("label", "client")]
+    judge = load(tmp_path / "judge")
+    np.testing.assert_allclose(judge(images)[0], h.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(judge.logits(images), heads[0].numpy(), rtol=1e-4, atol=1e-5)
+    found = module.logits(judge.network, torch.from_numpy(images) / 255)
+    for said, expected in zip(found, (h, *heads), strict=True):
+        torch.testing.assert_close(said, expected, rtol=1e-3, atol=1e-3)
+        assert said.std(dim=0).max() > 0.02, "of each image something else"
+
+
 def test_it_is_the_same_again(tmp_path):
     short = JudgeSettings(width=4, features=8, epochs=1)
     first, again = (train_judge(_spec(), short, "", tmp_path / name) for name in "ab")
@@ -110,10 +159,24 @@ def test_what_it_says_of_itself_is_what_it_reads_off_test_images():
     assert _said(quality)[""] == 0.75
     assert _said(quality, target="client")[""] == 0.25
     assert _said(quality, "confidence")[""] == pytest.approx(sure, rel=1e-5)
-    (agreement,) = [row["value"] for row in quality if row["metric"] == "label_agreement"]
-    assert agreement == 0.75
+    (agreement,) = [(row["setting"], row["value"]) for row in quality if row["metric"] == "label_agreement"]
+    assert agreement == ("judge;views=two", 0.75)
     assert set(_said(quality)) == {"", *(f";images={how}-{s:g}" for how, s in CORRUPTIONS)}
     assert not [row for row in module.examined(_Reader(), seen, None, draw) if row["metric"] == "label_agreement"]
+
+
+def test_what_it_says_under_a_corruption_is_of_images_that_are_so_corrupted(monkeypatch):
+    """The n-th makes all images show label n, of which there are n + 1 among 21."""
+
+    def shown(x: torch.Tensor, how: str, strength: float, draw: torch.Generator) -> torch.Tensor:
+        return torch.full_like(x, (CORRUPTIONS.index((how, strength)) + 0.5) / 10)
+
+    monkeypatch.setattr(module, "corrupted", shown)
+    label = torch.arange(6).repeat_interleave(torch.arange(1, 7))
+    seen = torch.full((21, 1, 4, 4), 0.95), label, torch.zeros_like(label)
+    said = _said(module.examined(_Reader(), seen, None, torch.Generator().manual_seed(0)))
+    cases = [f";images={how}-{strength:g}" for how, strength in CORRUPTIONS]
+    assert said == pytest.approx({"": 0.0} | {case: (n + 1) / 21 for n, case in enumerate(cases)})
 
 
 def test_of_noise_it_says_how_often_it_gives_each_label():

@@ -71,6 +71,7 @@ def test_controls_compare_with_another_image_and_another_target(tmp_path):
     labels = [1, 2, 3] * 100
     arrays = _pairs([[0, 0], [0, 1], [0, 1], [1, 0]], source, source, restyled) | _tests(labels, [picture(labels)] * 2)
     records = list(restyling(left(tmp_path, arrays)))
+    assert all(list(restyling(left(tmp_path, arrays))) == records for _ in range(3)), "in the same other order"
     assert {(r["metric"], r.get("setting", "")) for r in records} == {
         (metric, setting)
         for metric in ("label_agreement", "client_accuracy", "pixel_error")
@@ -149,6 +150,8 @@ def check_faces(folder, measure=swaps) -> None:
     assert found["attribute_change", "swap=c;attribute=hair", ""] == 1
     assert found["attribute_change", "swap=z;attribute=hair", ""] == 0
     assert not [metric for metric, _, _ in found if metric in ("label_agreement", "mark_agreement")]
+    again = {metric for metric, _, control in found if control == "reconstruction"}
+    assert again == {"client_accuracy"}, "where nothing was exchanged, no hair was asked to change"
 
 
 def test_faces_have_hairstyles_instead_of_labels(tmp_path):

@@ -71,10 +71,25 @@ def test_inversion_beside_what_chance_gives(tmp_path):
     arrays |= {"inverted/0/found": true[0][::-1], "inverted/1/found": np.zeros_like(true[1])}
     arrays |= {f"inverted/{k}/labels": np.array([3, 1]) for k in (0, 1)}
     arrays |= {"inverted/0/taken-for": np.array([1, 3]), "inverted/1/taken-for": np.array([3, 4])}
-    found = {(r["metric"], r["setting"]): r["value"] for r in inversion(_run(tmp_path, arrays))}
+    rows = list(inversion(_run(tmp_path, arrays)))
+    assert {(r["metric"], r["unit"], r["role"]) for r in rows} == {
+        (metric, unit, "attacker-inversion")
+        for metric, unit in (("psnr", "decibel"), ("recovered", "fraction"), ("labels", "fraction"))
+    }
+    found = {(r["metric"], r["setting"]): r["value"] for r in rows}
     assert found["recovered", ""] == 0.5, "all of the first user's, in whatever order, none of the second's"
     assert found["labels", ""] == 0.75, "both of the first user's, one of the second's"
     assert found["psnr", "another-user"] < 12 < found["psnr", ""]
+
+
+def test_chance_is_what_comes_near_the_images_of_the_next_user(tmp_path):
+    """Of three, of whom each finds the very images of the next."""
+    true = np.random.default_rng(5).integers(0, 256, (3, 2, 1, 8, 8), dtype=np.uint8)
+    arrays = {f"inverted/{k}/true": true[k] for k in range(3)}
+    arrays |= {f"inverted/{k}/found": true[(k + 1) % 3] for k in range(3)}
+    found = {(r["metric"], r["setting"]): r["value"] for r in inversion(_run(tmp_path, arrays))}
+    assert found["psnr", "another-user"] > 100
+    assert found["psnr", ""] < 12
 
 
 def test_thirty_decibels_are_enough_to_be_recovered(tmp_path):

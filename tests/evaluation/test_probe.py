@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,42 @@ def test_eq_4_is_what_torch_makes_of_it(trained):
     assert found.tolist() == _by_hand(train, test, 5, styles, generators, trained=trained)
     assert all(torch.equal(before[key], tensor) for key, tensor in generators[0].state_dict().items())
     assert torch.equal(stylised.generator[0][0], before["0.weight"]), "a probe leaves the run's generator alone"
+
+
+def test_probes_of_a_number_from_each_part_are_what_torch_makes_of_each_alone():
+    """By linear maps of their own, and with a rate that falls; weights are drawn after those of the classifiers."""
+    settings, parts, bound = replace(SETTINGS, lr=0.05, decay=0.8, one_number_each=True), 3, WIDTH**-0.5
+    (x, y), (x_test, y_test) = _data(0, 2, 100), _data(1, 2, 60)
+    torch.manual_seed(0)
+    x, x_test = (rows[:, :, None] + torch.randn(*rows.shape[:2], parts, WIDTH) for rows in (x, x_test))
+    g = torch.Generator().manual_seed(5)
+    heads = [
+        torch.empty(2, *shape).uniform_(-(parts**-0.5), parts**-0.5, generator=g)
+        for shape in ((CLASSES, parts), (1, CLASSES))
+    ]
+    maps = [torch.empty(2 * parts, *shape).uniform_(-bound, bound, generator=g) for shape in ((1, WIDTH), (1, 1))]
+    order, expected = torch.randperm(100, generator=g), []
+    for k in range(2):
+        head, *each = nn.Linear(parts, CLASSES), *(nn.Linear(WIDTH, 1) for _ in range(parts))
+        head.load_state_dict({"weight": heads[0][k], "bias": heads[1][k, 0]})
+        for n, linear_map in enumerate(each):
+            linear_map.load_state_dict({"weight": maps[0][parts * k + n], "bias": maps[1][parts * k + n, 0]})
+        model = nn.ModuleList([head, *each])
+
+        def says(x: torch.Tensor, head=head, each=each) -> torch.Tensor:
+            return head(torch.cat([of_part(x[:, n]) for n, of_part in enumerate(each)], dim=1))
+
+        optimiser = torch.optim.Adam(model.parameters(), lr=settings.lr)
+        falling = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.8)
+        for _ in range(settings.epochs):
+            for rows in order.split(settings.batch_size):
+                optimiser.zero_grad()
+                F.cross_entropy(says(x[k, rows]), y[k, rows]).backward()
+                optimiser.step()
+            falling.step()
+        expected.append((says(x_test[k]).argmax(dim=1) == y_test[k]).double().mean().item())
+    assert probe_accuracy((x, y), (x_test, y_test), CLASSES, settings, 5).tolist() == expected
+    assert 0.4 < np.mean(expected) < 1
 
 
 def test_a_generator_that_gives_nothing_leaves_the_content_feature():
@@ -242,6 +279,21 @@ def test_a_frozen_generator_is_the_clients_own(tmp_path):
     key = "personalization", "frozen-generator", ""
     found = [cells[key[0], style, *key[1:], client] for style, client in (("ink", "client-0"), ("wax", "client-2"))]
     assert found[0] < 0.5 < 0.9 < found[1], "content features say nothing at either"
+
+
+def test_a_probe_gets_each_images_style_or_another_images_and_a_generator_trained_along_or_frozen(tmp_path):
+    run, members = _write_run(tmp_path / "run", stylised=True), [2, 3]
+    found = linear._variants_of_eq4(run, members, seed=5)
+    trained = {"": True, "shuffled-style": True, "frozen-generator": False}
+    assert {variant: eq4.trained for variant, eq4 in found.items()} == trained
+    for part in ("train", "test"):
+        for n, k in enumerate(members):
+            own = run.features[f"client/{k}/{part}/style"]
+            given = {variant: getattr(eq4, part)[n].numpy() for variant, eq4 in found.items()}
+            np.testing.assert_array_equal(given[""], own)
+            np.testing.assert_array_equal(given["frozen-generator"], own)
+            assert (given["shuffled-style"] != own).any(axis=1).mean() > 0.9, "of another image"
+            assert sorted(given["shuffled-style"].tolist()) == sorted(own.tolist()), "of the same client"
 
 
 def test_a_program_without_personal_or_untrained_models(tmp_path):

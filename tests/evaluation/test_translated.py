@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
+from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import Spec
 from evaluation import translated
@@ -169,6 +170,21 @@ def test_others_are_blurred_as_scipy_does_within_five_pixels(sigma, tmp_path):
     assert found["wd_exact", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
 
 
+def test_controls_that_a_run_has_not_left_are_not_measured(tmp_path):
+    """Neither on all images nor on parts of them."""
+    run = _run(tmp_path, _identity)
+    run.write_arrays(
+        "samples.npz", {key: x for key, x in run.samples.items() if not key.startswith(("rotated", "other"))}
+    )
+    rows = list(translated.translation(RunFolder(tmp_path), extractors=[], test_images=[12]))
+    found = {(r["setting"], r["control"]) for r in rows}
+    assert found == {
+        ("start", ""),
+        ("after=1", ""),
+        *((s, c) for s in ("final", "test_samples=12") for c in ("", "identity")),
+    }
+
+
 def test_what_is_blurred_is_as_bright_as_before():
     x = np.concatenate([np.full((1, 1, 8, 8), level, np.uint8) for level in (0, 1, 128, 254, 255)])
     np.testing.assert_array_equal(translated._blurred(x, 1.0), x)
@@ -195,6 +211,11 @@ def check_parts(folder, evaluation=translated.translation) -> None:
 
 def test_distances_on_parts_are_those_of_the_first_of_each_class(tmp_path):
     check_parts(tmp_path)
+
+
+def test_of_three_classes_the_first_of_each_are_taken_in_their_order():
+    labels = np.array([2, 2, 0, 2, 1, 0, 1, 0, 1])
+    assert translated._of_each_class(labels, 7).tolist() == [0, 1, 2, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +252,26 @@ def test_frechet_distances_are_means_over_pairs_and_own_images_are_looked_at_onc
     assert found["final", "identity"] == found["start", ""] == pytest.approx(expected)
     assert found["final", "rotation"] == pytest.approx(0, abs=1e-9)
     assert len(seen) == 3 + 5 * 9 + 4 * 3 + 3  # own; two snapshots, the end and two controls; others; and ours above
+
+
+def test_images_whose_frechet_distance_cannot_be_taken_are_named(tmp_path, monkeypatch):
+    """Features of some images, known by their first pixel, are no numbers."""
+
+    def features(images: np.ndarray) -> np.ndarray:
+        return np.where(images[:1, 0, 0, :1] == spoilt[0, 0, 0, 0], np.nan, images[:, 0, 0, :4])
+
+    def spoil(source: str, target: str) -> np.ndarray:
+        return spoilt if (source, target) == ("30", "60") else REAL[source]
+
+    spoilt = np.full_like(REAL["0"], 77)
+    assert all(images[0, 0, 0, 0] != 77 for images in REAL.values())
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0123456789"))
+    ask = partial(translated.translation, extractors=["domain-classifier"])
+    with pytest.raises(InputError, match=r"^fid: features of 30 as 60 are not finite numbers$"):
+        list(ask(_run(tmp_path, spoil)))
+    spoilt = REAL["30"]
+    with pytest.raises(InputError, match=r"^fid: features of domain 30 are not finite numbers$"):
+        list(ask(RunFolder(tmp_path)))
 
 
 def check_exchanged(folder, measure=translated.exchanged) -> None:

@@ -149,6 +149,22 @@ def test_it_stops_when_u_hardly_changes(monkeypatch):
     assert 1 < sinkhorn(a, b).iterations < long < transport.ITERATIONS
 
 
+@pytest.mark.parametrize("iterations", [1, 2, 5])
+def test_it_stops_after_the_first_iteration_whose_changes_of_u_are_small_in_sum(iterations, monkeypatch):
+    """u is the logarithm of what rows are scaled by, times the regularisation; each point has a little more mass."""
+    a, b, mass = _points(12), _points(12, seed=1), 1 / 12 + 0.01
+    kernel, v, u, changes = np.exp(-_costs(a, b) / 0.05), np.ones(12), np.zeros(12), list[float]()
+    for _ in range(iterations):
+        before, scaled = u, mass / (kernel @ v)
+        u, v = 0.05 * np.log(scaled), mass / (kernel.T @ scaled)
+        changes.append(np.abs(u - before).sum())
+    assert changes == sorted(changes, reverse=True)
+    _with(monkeypatch, EPSILON=0.05, LEAST=0.01, STILL=changes[-1] * 1.001)
+    assert sinkhorn(a, b).iterations == iterations
+    _with(monkeypatch, STILL=changes[-1] * 0.999)
+    assert sinkhorn(a, b).iterations > iterations
+
+
 def test_chunks_are_moved_each_on_its_own_and_count_by_their_images(monkeypatch):
     _with(monkeypatch, EPSILON=0.05, CHUNK=10)
     a, b = _points(24), _points(24, seed=1)
