@@ -14,7 +14,7 @@ from baselines.fedprox import FedProx
 from baselines.local import Local
 from benchmarks.engine import engine
 from common.spec import ServerSettings
-from federation import Algorithm, Phase, Simulation
+from federation import Algorithm, Phase, Simulation, batch_norm
 from federation.population import Population
 from federation.server import Server
 from methods.fedstyle import FedStyle
@@ -39,6 +39,13 @@ class _Prologue(FedAvg):
         return [Phase(self.updates())]
 
 
+class _NormsFirst(FedAvg):
+    """Whose clients train their batch norms before the first round."""
+
+    def prologue(self) -> list[Phase]:
+        return [Phase(self.updates(), only=batch_norm)]
+
+
 @pytest.mark.parametrize(
     ("made", "own"),
     [
@@ -51,6 +58,7 @@ class _Prologue(FedAvg):
         (lambda objective: FedProx(objective=objective, reading="fedstyle"), lambda name: True),
         (FedAvgFT, lambda name: True),
         (_Prologue, lambda name: True),
+        (_NormsFirst, lambda name: name.startswith(("encoder.layers.1.", "encoder.layers.4.", "encoder.layers.7."))),
     ],
 )
 def test_rows_are_stored_of_what_is_a_clients_own_alone(made, own):

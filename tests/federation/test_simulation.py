@@ -153,17 +153,22 @@ class _Talking(FedAvg):
         return [{"client": client, "mean": mean.item()} for client in exchange.clients]
 
 
-def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
-    exchanges: list[Exchange] = []
+def _watched(exchanges: list[Exchange]) -> Algorithm:
+    """The same, which notes what it is given."""
 
     class Watched(_Talking):
         def exchange(self, exchange):
             exchanges.append(exchange)
             return super().exchange(exchange)
 
+    return Watched(objective=Quadratic())
+
+
+def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
+    exchanges: list[Exchange] = []
     progress: list[tuple[int, int, int]] = []
     simulation = _prepared(
-        Watched(objective=Quadratic()), told={"progress": lambda *said: progress.append(said)}, participation=0.67
+        _watched(exchanges), told={"progress": lambda *said: progress.append(said)}, participation=0.67
     )
     simulation.run()
     data, first, second = _data(), *simulation.schedule
@@ -184,6 +189,19 @@ def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
         assert all(simulation.channel.traffic[round, client, "up", "first"] == 4 for client in chosen)
         assert all(simulation.channel.traffic[round, client, "down", "mean"] == 4 for client in chosen)
     assert progress == [(1, 2, 4), (2, 4, 4)]
+
+
+def test_an_exchange_is_of_the_images_of_the_rounds_turn():
+    """The order of a client's turns need not be that of its images."""
+    turns = [[[1], [0]], [[2, 4], [6, 3, 5]], [[9, 7], [8]]]
+    exchanges: list[Exchange] = []
+    data = _data(turns=tuple(tuple(map(torch.tensor, of_client)) for of_client in turns))
+    _prepared(_watched(exchanges), data).run()
+    for round, exchange in enumerate(exchanges):
+        own = [of_client[round] for of_client in turns]
+        assert [labels.tolist() for labels in exchange.labels] == own
+        assert [fixed["first"].tolist() for fixed in exchange.constants] == [data.images[n, 0].tolist() for n in own]
+    assert len(exchanges) == 2
 
 
 # ---- what is ahead, and how far it has come
