@@ -82,6 +82,14 @@ def test_clients_share_working_copies(workers, copies):
     assert len(_simulation(FedAvg(objective=objective("simclr")), workers=workers).local.copies) == copies
 
 
+def test_working_copies_have_tensors_of_their_own():
+    """So that no thread trains what another one is training, nor what all begin with."""
+    simulation = _simulation(FedAvg(objective=objective("simclr")), workers=2)
+    models = [simulation.population.template, *simulation.local.copies]
+    tensors = [t.data_ptr() for model in models for t in model.state_dict().values() if t.is_floating_point()]
+    assert len(set(tensors)) == len(tensors)
+
+
 def test_a_round_of_a_thousand_clients_stores_nothing_for_any_of_them():
     simulation = engine(1000, 1, sampled=5)
     before = [parameter.data_ptr() for parameter in simulation.local.copies[0].parameters()]
