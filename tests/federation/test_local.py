@@ -325,3 +325,11 @@ def test_as_many_clients_are_under_way_at_once_as_there_are_workers(clients):
         torch.set_num_threads(1)
     assert at_once == [2] * clients
     assert threads == {1}
+
+
+def test_clients_train_one_after_the_other_unless_workers_are_asked_for():
+    threads: set[threading.Thread] = set()
+    simulation = Simulation(FedAvg(objective=Quadratic()), _clients(4), TrainingSettings(rounds=1), 1)
+    watch_batches(simulation, lambda client, batch: threads.add(threading.current_thread()))
+    simulation.run()
+    assert threads == {threading.current_thread()}

@@ -414,6 +414,18 @@ def test_all_clients_know_what_each_has_said_once_and_draw_for_themselves(client
     assert len({*said[0], *said[2]}) == 2 * 13 * clients
 
 
+@pytest.mark.parametrize("clients", [1, 3])
+def test_a_run_that_goes_on_has_heard_what_was_said(clients, tmp_path):
+    """And so nobody says it again, whose bytes would count twice."""
+    data = _data(clients=(torch.arange(10),) * clients, views=(_noisy,) * clients)
+    settings = TrainingSettings(rounds=2, batch_size=10)
+    whole, resumed = with_a_stop(lambda: Simulation(_Announced(objective=Quadratic()), data, settings, 5), tmp_path)
+    assert resumed.channel.traffic == whole.channel.traffic
+    assert resumed.channel.traffic[0, 0, "up", "announced.mean"] == 8
+    ours, theirs = (simulation.population.members[0].announced for simulation in (resumed, whole))
+    assert same(ours, theirs)
+
+
 # ---- where it is
 
 
