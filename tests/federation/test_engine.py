@@ -337,6 +337,8 @@ def test_batches_pass_over_everything_before_anything_comes_again():
     for start in (0, 3):
         seen = torch.cat(found[start : start + 3])
         assert len(set(seen.tolist())) == 9
+    first, second = torch.cat(found[:3]).tolist(), torch.cat(found[3:6]).tolist()
+    assert first != second, "each pass has an order of its own"
     assert [len(b) for b in batches(2, 64, 2, generator)] == [2, 2]
 
 

@@ -126,6 +126,25 @@ def test_clients_see_images_as_their_views_show_them_and_laid_out_as_asked(chann
         assert x.is_contiguous(memory_format=torch.channels_last) == channels_last
 
 
+def test_what_views_draw_follows_from_the_runs_seed():
+    def noisy(x, generator):
+        return x + torch.rand(x.shape, generator=generator, dtype=x.dtype)
+
+    def seen(seed: int) -> list[torch.Tensor]:
+        torch.seed()
+        batches: list[torch.Tensor] = []
+        simulation = _prepared(FedAvg(objective=_Noisy()), replace(_clients(1), views=(noisy,)), seed)
+        watch_batches(simulation, lambda client, batch: batches.append(batch["x"]))
+        simulation.run()
+        return batches
+
+    first, again, other = seen(1), seen(1), seen(2)
+    assert len(first) == 2
+    assert torch.equal(torch.cat(first), torch.cat(again))
+    drawn = [set(torch.cat(batches).flatten().tolist()) for batches in (first, other)]
+    assert not drawn[0] & drawn[1]
+
+
 # ---- updates that are not taken on each batch, and which of them are taken at all
 
 
@@ -306,3 +325,11 @@ def test_as_many_clients_are_under_way_at_once_as_there_are_workers(clients):
         torch.set_num_threads(1)
     assert at_once == [2] * clients
     assert threads == {1}
+
+
+def test_clients_train_one_after_the_other_unless_workers_are_asked_for():
+    threads: set[threading.Thread] = set()
+    simulation = Simulation(FedAvg(objective=Quadratic()), _clients(4), TrainingSettings(rounds=1), 1)
+    watch_batches(simulation, lambda client, batch: threads.add(threading.current_thread()))
+    simulation.run()
+    assert threads == {threading.current_thread()}

@@ -14,7 +14,7 @@ from baselines.fedprox import FedProx
 from baselines.local import Local
 from benchmarks.engine import engine
 from common.spec import ServerSettings
-from federation import Algorithm, Phase, Simulation
+from federation import Algorithm, Phase, Simulation, batch_norm
 from federation.population import Population
 from federation.server import Server
 from methods.fedstyle import FedStyle
@@ -39,6 +39,13 @@ class _Prologue(FedAvg):
         return [Phase(self.updates())]
 
 
+class _NormsFirst(FedAvg):
+    """Whose clients train their batch norms before the first round."""
+
+    def prologue(self) -> list[Phase]:
+        return [Phase(self.updates(), only=batch_norm)]
+
+
 @pytest.mark.parametrize(
     ("made", "own"),
     [
@@ -51,6 +58,7 @@ class _Prologue(FedAvg):
         (lambda objective: FedProx(objective=objective, reading="fedstyle"), lambda name: True),
         (FedAvgFT, lambda name: True),
         (_Prologue, lambda name: True),
+        (_NormsFirst, lambda name: name.startswith(("encoder.layers.1.", "encoder.layers.4.", "encoder.layers.7."))),
     ],
 )
 def test_rows_are_stored_of_what_is_a_clients_own_alone(made, own):
@@ -72,6 +80,14 @@ def test_statistics_that_stay_with_clients_are_their_own():
 def test_clients_share_working_copies(workers, copies):
     """One, or two for each of several workers, but no more than there are clients."""
     assert len(_simulation(FedAvg(objective=objective("simclr")), workers=workers).local.copies) == copies
+
+
+def test_working_copies_have_tensors_of_their_own():
+    """So that no thread trains what another one is training, nor what all begin with."""
+    simulation = _simulation(FedAvg(objective=objective("simclr")), workers=2)
+    models = [simulation.population.template, *simulation.local.copies]
+    tensors = [t.data_ptr() for model in models for t in model.state_dict().values() if t.is_floating_point()]
+    assert len(set(tensors)) == len(tensors)
 
 
 def test_a_round_of_a_thousand_clients_stores_nothing_for_any_of_them():

@@ -153,17 +153,22 @@ class _Talking(FedAvg):
         return [{"client": client, "mean": mean.item()} for client in exchange.clients]
 
 
-def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
-    exchanges: list[Exchange] = []
+def _watched(exchanges: list[Exchange]) -> Algorithm:
+    """The same, which notes what it is given."""
 
     class Watched(_Talking):
         def exchange(self, exchange):
             exchanges.append(exchange)
             return super().exchange(exchange)
 
+    return Watched(objective=Quadratic())
+
+
+def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
+    exchanges: list[Exchange] = []
     progress: list[tuple[int, int, int]] = []
     simulation = _prepared(
-        Watched(objective=Quadratic()), told={"progress": lambda *said: progress.append(said)}, participation=0.67
+        _watched(exchanges), told={"progress": lambda *said: progress.append(said)}, participation=0.67
     )
     simulation.run()
     data, first, second = _data(), *simulation.schedule
@@ -184,6 +189,19 @@ def test_an_exchange_has_who_takes_part_and_what_is_fixed_of_their_images():
         assert all(simulation.channel.traffic[round, client, "up", "first"] == 4 for client in chosen)
         assert all(simulation.channel.traffic[round, client, "down", "mean"] == 4 for client in chosen)
     assert progress == [(1, 2, 4), (2, 4, 4)]
+
+
+def test_an_exchange_is_of_the_images_of_the_rounds_turn():
+    """The order of a client's turns need not be that of its images."""
+    turns = [[[1], [0]], [[2, 4], [6, 3, 5]], [[9, 7], [8]]]
+    exchanges: list[Exchange] = []
+    data = _data(turns=tuple(tuple(map(torch.tensor, of_client)) for of_client in turns))
+    _prepared(_watched(exchanges), data).run()
+    for round, exchange in enumerate(exchanges):
+        own = [of_client[round] for of_client in turns]
+        assert [labels.tolist() for labels in exchange.labels] == own
+        assert [fixed["first"].tolist() for fixed in exchange.constants] == [data.images[n, 0].tolist() for n in own]
+    assert len(exchanges) == 2
 
 
 # ---- what is ahead, and how far it has come
@@ -394,6 +412,18 @@ def test_all_clients_know_what_each_has_said_once_and_draw_for_themselves(client
         said.append([*member.announced["drawn"].flatten().tolist(), *torch.cat(noise).tolist()])
     assert said[0] == said[1]
     assert len({*said[0], *said[2]}) == 2 * 13 * clients
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_a_run_that_goes_on_has_heard_what_was_said(clients, tmp_path):
+    """And so nobody says it again, whose bytes would count twice."""
+    data = _data(clients=(torch.arange(10),) * clients, views=(_noisy,) * clients)
+    settings = TrainingSettings(rounds=2, batch_size=10)
+    whole, resumed = with_a_stop(lambda: Simulation(_Announced(objective=Quadratic()), data, settings, 5), tmp_path)
+    assert resumed.channel.traffic == whole.channel.traffic
+    assert resumed.channel.traffic[0, 0, "up", "announced.mean"] == 8
+    ours, theirs = (simulation.population.members[0].announced for simulation in (resumed, whole))
+    assert same(ours, theirs)
 
 
 # ---- where it is

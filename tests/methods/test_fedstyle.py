@@ -96,6 +96,16 @@ def test_infusion(ssl):
     check_infusion(ssl=ssl)
 
 
+def test_an_objective_may_look_at_the_batch_in_both_terms(monkeypatch):
+    """One with labels, for instance: here, what is added to a term is the sum of them."""
+    criterion = type(SIMCLR).criterion
+    algorithm, model = _fedstyle(lam=0.5), _fedstyle().model()
+    batch = _batch(model)
+    plain = algorithm.infusion_loss(model, batch)
+    monkeypatch.setattr(type(SIMCLR), "criterion", lambda *told: criterion(*told) + told[-1]["y"].sum())
+    torch.testing.assert_close(algorithm.infusion_loss(model, batch), plain + 1.5 * (0 + 1 + 2 + 3 + 4 + 5))
+
+
 PARTS = ("style.encoder", "style.projector", "content.encoder", "content.projector", "generator")
 
 

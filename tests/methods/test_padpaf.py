@@ -1,5 +1,6 @@
 """PaDPaF: what is federated and what is not, its readings, its schedule, and re-styling."""
 
+import copy
 import dataclasses
 from functools import partial
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from networks import SNResNet
 from objectives import OBJECTIVES
 from tests.digits import few, objective, same, simulate
 from tests.mutation import mutated
+from tests.pretended import DEVICE, pretended_gpu
 
 STYLE_ONLY = {"style.encoder", "style.head", "style.projector", "style.vectoriser"}
 
@@ -262,16 +264,31 @@ def test_maps_are_trained_by_adam_whose_rate_falls_in_fifty_steps(monkeypatch):
 
 
 def test_all_that_is_random_about_restyling_comes_from_its_generator():
+    """Also whose map is trained in which step: by chance, eight steps would seldom be of the same clients twice."""
     simulation = _trained(_padpaf(conditional=True), rounds=1)
 
     def found(seed: int) -> dict[str, torch.Tensor]:
         torch.seed()
         members = [simulation.own(k) for k in range(3)]
         restyling = Restyling(simulation.algorithm.objective, members, torch.Generator().manual_seed(seed))
-        return restyling.run(2, torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(2), 4)
+        return restyling.run(8, torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(2), 4)
 
     assert same(found(1), found(1))
     assert not same(found(1), found(2))
+
+
+def test_restyling_works_where_the_clients_models_are():
+    """Its maps, and the latents, labels and noise that are drawn on the CPU."""
+    algorithm = _padpaf(conditional=True)
+    members, x, y = [algorithm.model() for _ in range(2)], torch.rand(2, 3, 8, 8), torch.arange(2)
+
+    def found(device: str) -> dict[str, torch.Tensor]:
+        there = [copy.deepcopy(member).to(device) for member in members]
+        return Restyling(algorithm.objective, there, torch.Generator().manual_seed(1)).run(1, x, y, batch=4)
+
+    here = found("cpu")
+    with pretended_gpu():
+        assert same(here, {name: tensor.cpu() for name, tensor in found(DEVICE).items()})
 
 
 def test_restyling_is_of_a_gan_and_only_if_it_is_asked_for():

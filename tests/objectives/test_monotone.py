@@ -96,6 +96,19 @@ def test_samples_that_are_all_the_same_stay_finite():
     torch.testing.assert_close(there, torch.full((2, 1, 5), 4.0, dtype=torch.float64))
 
 
+def test_what_is_not_a_number_stays_so_and_moves_nobody_else():
+    """Codes of an auto-encoder that has diverged: no place is on their right."""
+    own = monotone.estimated(_samples(), 20)
+    z = _samples()[..., :7]
+    for way, given in ((own, z), (own.inverse, own(z))):
+        broken = given.clone()
+        broken[..., 3] = torch.nan
+        found = way(broken)
+        assert found[..., 3].isnan().all()
+        others = [0, 1, 2, 4, 5, 6]
+        torch.testing.assert_close(found[..., others], way(given)[..., others], rtol=0, atol=0)
+
+
 def test_what_is_said_of_a_distribution_is_all_of_it():
     """A histogram by its masses, a barycenter by its places; both with mean and deviation."""
     z = torch.randn(2, 3, 200, generator=torch.Generator().manual_seed(4), dtype=torch.float64) * 2 + 1
