@@ -114,6 +114,17 @@ def test_the_four_fakes_differ_in_what_their_numbers_say():
     assert not torch.allclose(made.fake(m, quiet, 0, 0), again)
 
 
+def test_a_fakes_noise_is_its_own_and_added():
+    """In batch norm's statistics, too: the networks see each fake's maps alone."""
+    made, m, batch = _setting()
+    layers = len(batch["noise"]) // 4
+    made_of = made.fake(m, batch, 0, 1)
+    others = {**batch, "noise": tuple(n if layers <= i < 2 * layers else -n for i, n in enumerate(batch["noise"]))}
+    assert torch.equal(made.fake(m, others, 0, 1), made_of)
+    bare = {**batch, "image_noise": tuple(map(torch.zeros_like, batch["image_noise"]))}
+    torch.testing.assert_close(made_of - made.fake(m, bare, 0, 1), batch["image_noise"][1], rtol=0, atol=1e-6)
+
+
 def test_each_step_moves_its_own_side_and_nothing_of_the_other():
     made, m, _ = _setting()
     d, g = made.updates()

@@ -19,13 +19,13 @@ def _projections(n: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(n, 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def _supervised_info_nce_by_loops(z: np.ndarray, groups: list[int], tau: float) -> float:
+def _info_nce_by_loops(z: np.ndarray, positive: np.ndarray, tau: float) -> float:
     """Eq. 2 of FedStyle with the usual normalisation: mean over anchors, mean over the anchor's positives."""
     z = z / np.linalg.norm(z, axis=1, keepdims=True)
     total = 0.0
     for i in range(len(z)):
         denominator = sum(math.exp(z[i] @ z[n] / tau) for n in range(len(z)) if n != i)
-        positives = [j for j in range(len(z)) if j != i and groups[j] == groups[i]]
+        positives = positive[i].nonzero()[0]
         total += sum(-math.log(math.exp(z[i] @ z[j] / tau) / denominator) for j in positives) / len(positives)
     return total / len(z)
 
@@ -36,8 +36,17 @@ def test_info_nce_by_loops(groups, tau):
     z = _projections(len(groups))
     g = torch.tensor(groups)
     positive = (g[:, None] == g) & ~torch.eye(len(g), dtype=torch.bool)
-    expected = _supervised_info_nce_by_loops(z.numpy(), groups, tau)
+    expected = _info_nce_by_loops(z.numpy(), positive.numpy(), tau)
     assert info_nce(z, positive, tau).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_info_nce_by_loops_where_anchors_have_unlike_numbers_of_positives():
+    """So that a sum over the anchors is not one over their positives."""
+    z, positive = _projections(4), torch.zeros(4, 4, dtype=torch.bool)
+    for a, b in ((0, 1), (1, 2), (1, 3)):
+        positive[a, b] = positive[b, a] = True
+    expected = _info_nce_by_loops(z.numpy(), positive.numpy(), 0.5)
+    assert info_nce(z, positive, 0.5).item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_info_nce_gradient_by_finite_differences():

@@ -15,9 +15,11 @@ from diptych.training import client_data
 from federation import Simulation
 from federation.names import selected
 from networks import Conv3
+from networks.stargan import StarGANGenerator
 from objectives.stargan import DISCRIMINATOR, GENERATOR, StarGAN, gradient_penalty
 from tests.digits import STYLES, data, dealt, few, objective, prepared, same, simulate, watch_batches
 from tests.mutation import mutated
+from tests.networks.sizes import parameters
 
 ADAM = OptimiserSettings(name="adam", lr=2e-3, betas=(0.5, 0.999))
 
@@ -131,6 +133,12 @@ def test_each_step_moves_its_own_side_and_nothing_of_the_other():
     leaves = [e.tensor for e in selected(m, GENERATOR) if e.is_parameter]
     loss = d.loss(m, batch)
     assert all(slope is None for slope in torch.autograd.grad(loss, leaves, allow_unused=True))
+
+
+def test_the_generator_has_as_many_blocks_as_it_is_told():
+    made = objective("stargan", blocks=2)
+    told = StarGANGenerator(made.channels, made.image_size, made.domains, made.width, blocks=2)
+    assert parameters(made.model().generator) == parameters(told) != parameters(objective("stargan").model().generator)
 
 
 def test_the_generator_stands_still_until_its_turn():
