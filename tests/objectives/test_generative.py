@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -112,6 +113,23 @@ def test_the_four_fakes_differ_in_what_their_numbers_say():
     swapped = {**quiet, "z_s": quiet["z_s"][::-1]}
     assert torch.equal(made.fake(m, swapped, 0, 0), again)
     assert not torch.allclose(made.fake(m, quiet, 0, 0), again)
+
+
+def test_each_fake_has_the_noise_on_it_that_was_drawn_for_it():
+    made, m, batch = _setting()
+    quiet = {**batch, "image_noise": tuple(map(torch.zeros_like, batch["image_noise"]))}
+    for number, which in enumerate(((0, 0), (0, 1), (1, 0), (1, 1))):
+        on_it = made.fake(m, batch, *which) - made.fake(m, quiet, *which)
+        torch.testing.assert_close(on_it, batch["image_noise"][number], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("contrast", "passes"), [("both", 3), ("content", 2)])
+def test_the_generator_makes_no_images_that_no_term_needs(contrast, passes):
+    """Of another content, where only the content is contrasted: its batch norms would follow them."""
+    made, m, batch = _setting(contrast=contrast)
+    with mock.patch.object(m.generator, "forward", side_effect=m.generator.forward) as generator:
+        made.discriminator_loss(m, batch)
+    assert generator.call_count == passes
 
 
 def test_each_step_moves_its_own_side_and_nothing_of_the_other():
