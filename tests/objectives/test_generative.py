@@ -188,6 +188,18 @@ def test_labels_of_a_client_that_has_only_one_are_labels():
     assert made.one_hot(torch.tensor([0, 9])).argmax(dim=1).tolist() == [0, 9]
 
 
+def test_a_conditional_generator_makes_another_image_of_another_label():
+    made = objective("gan", conditional=True)
+    torch.manual_seed(0)
+    generator, draw = made.generator().eval(), torch.Generator().manual_seed(1)
+    for parameter in generator.parameters():  # labels begin with maps that are nearly nothing
+        parameter.data += 0.1 * torch.randn(parameter.shape)
+    z, s, noise = made.latents(2, draw), made.latents(2, draw), made.noise(2, draw)
+    with torch.no_grad():
+        of_one, of_another = (generator(z, s, made.one_hot(torch.tensor([y, y])), noise) for y in (3, 4))
+    assert not torch.allclose(of_one, of_another, atol=1e-3)
+
+
 @pytest.mark.parametrize("side", [4, 6, 12])
 def test_images_whose_side_no_doubling_reaches_are_refused(side):
     with pytest.raises(InputError, match=rf"data\.image_size: .* from 4 pixels on, got {side}"):
