@@ -116,10 +116,10 @@ def test_a_crop_keeps_at_least_the_share_of_the_area_that_is_asked_for(least):
 
 
 def test_a_blur_is_a_gaussian_of_a_tenth_of_the_image_at_most_two_pixels_wide():
-    """Images of 224 pixels are blurred within 23 (SimCLR); a white line gets no wider than its sides allow."""
+    """Images 224 pixels high are blurred within 23 (SimCLR); a white line gets no wider than its sides allow."""
     x = torch.zeros(60, 1, 60, 60)
     x[:, :, :, 30] = 1
-    kernel = Augmentation(AugmentationSettings(**CROP | {"blur": 1.0}), (224, 224)).steps[-1].flags["kernel_size"]
+    kernel = Augmentation(AugmentationSettings(**CROP | {"blur": 1.0}), (224, 60)).steps[-1].flags["kernel_size"]
     assert kernel == (23, 23)
     (blur,) = Augmentation(AugmentationSettings(**CROP | {"blur": 1.0}), (60, 60)).steps[1:]
     torch.manual_seed(0)

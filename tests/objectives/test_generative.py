@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -114,15 +115,29 @@ def test_the_four_fakes_differ_in_what_their_numbers_say():
     assert not torch.allclose(made.fake(m, quiet, 0, 0), again)
 
 
-def test_a_fakes_noise_is_its_own_and_added():
-    """In batch norm's statistics, too: the networks see each fake's maps alone."""
+def test_each_fake_is_made_with_maps_of_its_own():
     made, m, batch = _setting()
     layers = len(batch["noise"]) // 4
-    made_of = made.fake(m, batch, 0, 1)
+    again = made.fake(m, batch, 0, 1)
     others = {**batch, "noise": tuple(n if layers <= i < 2 * layers else -n for i, n in enumerate(batch["noise"]))}
-    assert torch.equal(made.fake(m, others, 0, 1), made_of)
-    bare = {**batch, "image_noise": tuple(map(torch.zeros_like, batch["image_noise"]))}
-    torch.testing.assert_close(made_of - made.fake(m, bare, 0, 1), batch["image_noise"][1], rtol=0, atol=1e-6)
+    assert torch.equal(made.fake(m, others, 0, 1), again)
+
+
+def test_each_fake_has_the_noise_on_it_that_was_drawn_for_it():
+    made, m, batch = _setting()
+    quiet = {**batch, "image_noise": tuple(map(torch.zeros_like, batch["image_noise"]))}
+    for number, which in enumerate(((0, 0), (0, 1), (1, 0), (1, 1))):
+        on_it = made.fake(m, batch, *which) - made.fake(m, quiet, *which)
+        torch.testing.assert_close(on_it, batch["image_noise"][number], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("contrast", "passes"), [("both", 3), ("content", 2)])
+def test_the_generator_makes_no_images_that_no_term_needs(contrast, passes):
+    """Of another content, where only the content is contrasted: its batch norms would follow them."""
+    made, m, batch = _setting(contrast=contrast)
+    with mock.patch.object(m.generator, "forward", side_effect=m.generator.forward) as generator:
+        made.discriminator_loss(m, batch)
+    assert generator.call_count == passes
 
 
 def test_each_step_moves_its_own_side_and_nothing_of_the_other():
@@ -179,6 +194,18 @@ def test_labels_of_a_client_that_has_only_one_are_labels():
     made = objective("gan", conditional=True)
     assert made.one_hot(torch.tensor([3, 3])).argmax(dim=1).tolist() == [3, 3]
     assert made.one_hot(torch.tensor([0, 9])).argmax(dim=1).tolist() == [0, 9]
+
+
+def test_a_conditional_generator_makes_another_image_of_another_label():
+    made = objective("gan", conditional=True)
+    torch.manual_seed(0)
+    generator, draw = made.generator().eval(), torch.Generator().manual_seed(1)
+    for parameter in generator.parameters():  # labels begin with maps that are nearly nothing
+        parameter.data += 0.1 * torch.randn(parameter.shape)
+    z, s, noise = made.latents(2, draw), made.latents(2, draw), made.noise(2, draw)
+    with torch.no_grad():
+        of_one, of_another = (generator(z, s, made.one_hot(torch.tensor([y, y])), noise) for y in (3, 4))
+    assert not torch.allclose(of_one, of_another, atol=1e-3)
 
 
 @pytest.mark.parametrize("side", [4, 6, 12])

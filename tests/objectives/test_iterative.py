@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
 from objectives import monotone, stiefel
@@ -105,6 +106,18 @@ def test_layers_that_were_never_set_change_nothing():
     x, y = _labelled(0)
     assert torch.equal(one.latent(x, y), x)
     assert torch.equal(one.images(x, y), x)
+
+
+def test_a_layer_that_was_never_set_has_the_distributions_of_a_standard_normal():
+    """Along each direction of each class, so that whatever directions it gets, nothing moves."""
+    one = Translator(nn.Identity(), nn.Identity(), D, CLASSES, LAYERS, K, 30)
+    z = torch.linspace(-2.5, 2.5, 41, dtype=torch.float64).expand(CLASSES, K, 41)
+    normal = torch.from_numpy(stats.norm.cdf(z))
+    for number in range(LAYERS):
+        layer = one.layer(number)
+        for distribution in (layer.own, layer.barycenter):
+            torch.testing.assert_close(distribution(z), normal, atol=1e-6, rtol=0)
+            torch.testing.assert_close(distribution.inverse(normal), z, atol=1e-4, rtol=0)
 
 
 def test_a_class_is_not_moved_by_anothers_maps():

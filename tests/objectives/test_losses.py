@@ -13,6 +13,7 @@ from networks import ENCODERS
 from objectives import OBJECTIVES
 from objectives.contrastive import info_nce
 from tests.digits import objective
+from tests.pretended import DEVICE, pretended_gpu
 
 
 def _projections(n: int, seed: int = 0) -> torch.Tensor:
@@ -65,6 +66,13 @@ def test_nt_xent_is_cross_entropy_over_the_others(batch):
     partner = torch.tensor([i + batch - 1 for i in range(batch)] + list(range(batch)))
     expected = F.cross_entropy(others / 0.07, partner)
     torch.testing.assert_close(objective("simclr").criterion(None, [z1, z2], {}), expected)
+
+
+def test_nt_xent_on_a_gpu_that_is_pretended_is_that_on_the_cpu():
+    views = [_projections(4, 1), _projections(4, 2)]
+    with pretended_gpu():
+        there = objective("simclr").criterion(None, [z.to(DEVICE) for z in views], {}).cpu()
+    assert torch.equal(there, objective("simclr").criterion(None, views, {}))
 
 
 def test_nt_xent_of_equal_projections_is_chance():

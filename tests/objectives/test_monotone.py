@@ -99,8 +99,9 @@ def test_samples_that_are_all_the_same_stay_finite():
 def test_what_is_not_a_number_stays_so_and_moves_nobody_else():
     """Codes of an auto-encoder that has diverged: no place is on their right."""
     own = monotone.estimated(_samples(), 20)
+    centre = monotone.barycenter(own)
     z = _samples()[..., :7]
-    for way, given in ((own, z), (own.inverse, own(z))):
+    for way, given in ((own, z), (own.inverse, own(z)), (centre, z), (centre.inverse, own(z))):
         broken = given.clone()
         broken[..., 3] = torch.nan
         found = way(broken)

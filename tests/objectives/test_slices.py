@@ -7,6 +7,7 @@ import torch
 
 from objectives import slices
 from tests.mutation import mutated
+from tests.pretended import DEVICE, pretended_gpu
 
 
 def _case(domains=3, classes=2, n=17, d=6, k=4):
@@ -131,3 +132,20 @@ def test_pseudo_samples_are_evenly_spaced_points_of_the_inverse():
     edges = torch.tensor([[0.0, 1.0, 5.0]], dtype=torch.float64)
     found = slices.pseudo_samples(edges, 5)
     np.testing.assert_allclose(found.numpy(), [[0.0, 0.5, 1.0, 3.0, 5.0]])
+
+
+def _all_of_it(x, theta):
+    """All that is made of slices, histograms in both ways."""
+    ordered = slices.sorted_slices(x, theta)
+    edges = slices.histogram(ordered.values, 5)
+    return ordered.values, ordered.order, edges, slices.pseudo_samples(edges, 17), slices.gathered(ordered.values, 6)
+
+
+def test_a_gpu_that_is_pretended_sorts_and_resamples_as_the_cpu_does():
+    """Where NumPy does not sort, and where no index may be on the CPU."""
+    x, theta = _case()
+    here = _all_of_it(x, theta)
+    with pretended_gpu():
+        there = [found.cpu() for found in _all_of_it(x.to(DEVICE), theta.to(DEVICE))]
+    for ours, theirs in zip(here, there, strict=True):
+        assert torch.equal(ours, theirs)
