@@ -2,6 +2,7 @@
 
 python -m benchmarks.costs count digits paper                  kinds.csv: counts the kinds that are not there yet
 python -m benchmarks.costs took results/digits/logs/jobs.log   jobs.csv, took.csv: what a finished workflow took
+python -m benchmarks.costs steps paper resnet18                steps.csv: single steps of a network, timed
 python -m benchmarks.costs fit                                 the row `core` of machines.csv, fitted to took.csv
 python -m benchmarks.costs check results/reference             how good the guesses are: the table of docs/costs.md
 """
