@@ -25,7 +25,7 @@ def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFra
         figsize=(3.6 * len(datasets) + (2.2 if len(splits) > 1 else 4.4), 3.2 * len(splits)),
         squeeze=False,
         sharex="col",
-        sharey="col",
+        sharey=True,  # since only the first column shows what it is
         layout="constrained",
     )
 
@@ -33,7 +33,10 @@ def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFra
         for (row, split), (column, dataset) in itertools.product(enumerate(splits), enumerate(datasets)):
             axis = axes[row, column]
             axis.set_title(f"{name_of('dataset', dataset, {}).short}, {split}", fontsize=9)
-            yield axis, rows[(rows["dataset"] == dataset) & (rows["split"] == split)]
+            part = rows[(rows["dataset"] == dataset) & (rows["split"] == split)]
+            if part.empty:
+                axis.text(0.5, 0.5, "not measured", transform=axis.transAxes, ha="center", color=PAPER, fontsize=9)
+            yield axis, part
 
     return figure, each()
 

@@ -495,6 +495,17 @@ def test_codes_stand_where_the_probes_say_with_chance_and_the_judge_as_lines():
     plt.close(figure)
 
 
+def test_panels_of_all_data_sets_have_the_scale_that_the_first_shows_and_an_empty_one_says_so():
+    records = _common()
+    other = records[records["split"] == "equal"].assign(dataset="rotations")
+    other["value"] = pd.to_numeric(other["value"]) / 2
+    figure = FIGURES["common-codes"](pd.concat([records, other]))
+    assert len({axis.get_ylim() for axis in figure.axes}) == 1
+    empty = {axis.get_title() for axis in figure.axes if "not measured" in {text.get_text() for text in axis.texts}}
+    assert empty == {"rotations, skewed"}
+    plt.close(figure)
+
+
 def test_critical_differences_name_every_method_with_its_mean_rank():
     ranks = _ranks()
     figure = FIGURES["common-ranks"](ranks)
