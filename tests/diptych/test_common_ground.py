@@ -5,6 +5,7 @@ import torch
 
 from common.spec import Spec
 from diptych.assembly import build_algorithm
+from diptych.configuration import paper_yaml, read_scale
 from diptych.study import Study, load_study
 from federation import Phase
 from federation.hooks import FineTuning
@@ -51,6 +52,12 @@ def test_who_joins_late_passes_twice(scale):
     before = {spec.start: passes(study, study.specs[spec.start]) for spec in late if spec.start} | {"": 0}
     assert {passes(study, spec) - before[spec.start] for spec in late} == {2}
     assert {spec.labels["method"] for spec in late if not spec.start} <= {"local"}
+
+
+@pytest.mark.parametrize("scale", ["tiny", "digits"])
+def test_a_small_scale_says_of_each_experiment_what_it_keeps(scale):
+    """Since it has the data of all, one that it is silent on would be made whole, with each of its methods."""
+    assert set(read_scale(scale).papers["common"]["experiments"]) == set(paper_yaml("common")["experiments"])
 
 
 @pytest.mark.parametrize("split", ["equal", "skewed"])
