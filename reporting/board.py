@@ -12,11 +12,13 @@ from common.files import written
 from reporting.claims import Finding, Outcome
 from reporting.evidence import Grade
 from reporting.verdict import OF_OURS, Verdict
-from reporting.wording import plural, tallied
+from reporting.wording import percent, plural, tallied
 
 VERDICTS = [v for v in Verdict if v not in OF_OURS]
 COUNTS = ["printed", "configured", "measured", *map(str, Grade), *map(str, VERDICTS)]
 """What is counted of the printed cells of a table, in the order of the columns."""
+NOT_AT_HAND = {"office-home": "Office-Home", "adaptiope": "Adaptiope", "svhn": "SVHN"}
+"""Data that no record is of, as a cell's data set, or its style, is called."""
 NOTE = (
     "Made from all records below `results/reference` by `diptych board results/reference --out docs/board.md --readme "
     "README.md`; a test holds it to them. [What the words mean](verdicts.md). Of several runs the best evidence "
@@ -54,11 +56,20 @@ class Board:
 
     @property
     def totals(self) -> list[str]:
-        """Three lines: numbers, claims, figures."""
+        """Four lines: numbers, those of them that need no data that were not at hand, claims, figures."""
         numbers = ": ".join(numbers_told(_counts(self.of_papers.sum())))
+        reached = counted(pd.concat(at_hand(cells) for cells in self.cells.values()))
+        measured = reached["measured"] / reached["printed"]
+        whole = reached[Grade.AS_PUBLISHED] / max(1, reached["measured"])
         findings = findings_told((f.claim, f.verdict) for f in self.findings)
         drawn = (self.figures["drawn"] != "").sum()
-        return [f"{numbers}.", f"{findings}.", f"{plural(len(self.figures), 'figure')}, {drawn} of them drawn."]
+        return [
+            f"{numbers}.",
+            f"Without {', '.join(NOT_AT_HAND.values())}, which were not at hand: {numbers_told(reached)[0]}, which is "
+            f"{percent(measured)}; as published are {percent(whole)} of these.",
+            f"{findings}.",
+            f"{plural(len(self.figures), 'figure')}, {drawn} of them drawn.",
+        ]
 
 
 def _counts(row: pd.Series) -> dict[str, int]:
@@ -77,6 +88,13 @@ def findings_told(found: Iterable[tuple[str, str]]) -> str:
     claims, verdicts = zip(*found, strict=True)
     outcomes = tallied(Counter(verdicts), map(str, Outcome))
     return f"{plural(len(verdicts), 'finding')} on {plural(len({*claims}), 'claim')}: {outcomes}"
+
+
+def at_hand(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells that need none of NOT_AT_HAND; FedStyle's means over digits in all styles need SVHN."""
+    of = cells.reindex(columns=["dataset", "style"])
+    means = (of["dataset"] == "digit") & (of["style"] == "all")
+    return cells[~(of.isin(list(NOT_AT_HAND)).any(axis=1) | means)]
 
 
 def counted(cells: pd.DataFrame) -> dict[str, int]:
