@@ -221,7 +221,8 @@ def _runs(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
     study = load_study(options.scale)
-    print("\n".join(study.trials if options.trials else study.specs))
+    tried = [run for run in study.trained if run not in study.specs]
+    print("\n".join(tried if options.trials else study.specs))
 
 
 def _spec(options: argparse.Namespace) -> None:

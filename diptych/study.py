@@ -20,7 +20,7 @@ from common.sources import State, state
 from common.spec import Spec
 from diptych import configuration
 from diptych.configuration import Experiment, Figure, Paper, Scale, merged, names_in, read_paper, read_scale
-from diptych.tuning import Grid, Overlay, Trial, Tuning, choices
+from diptych.tuning import BEFORE, Grid, Overlay, Trial, Tuning, choices
 from reporting.wording import plural
 
 METHOD_AXES = ("method", "setting")
@@ -137,8 +137,9 @@ class Study:
 
     @cached_property
     def trained(self) -> dict[str, Spec]:
-        """All that rules train, by name: the runs and the trials."""
-        return self.specs | {run: trial.spec for run, trial in self.trials.items()}
+        """All that rules train, by name: the runs, the trials, and what trials go on from."""
+        tried = [spec for trial in self.trials.values() for spec in (*reversed(trial.before), trial.spec)]
+        return self.specs | {spec.run: spec for spec in tried}
 
     def _search(self, paper: str, tuning: Tuning) -> Iterator[Trial]:
         """Every method at every point of its grid, on everything that it is tried on."""
@@ -158,14 +159,28 @@ class Study:
         for point in grid.points:
             overlay = tuning.points[choose(f"{paper}: tuning.grids.points", point, tuning.points)]
             content = self._content(paper, values, {method: overlay})
-            for smaller in (tuning.budget, grid.budget, {"data": {"validation_share": tuning.validation_share}}):
+            for smaller in (tuning.budget, grid.budget):
                 content = merged(content, smaller)
-            (spec,) = self._seeded(paper, values, content, [tuning.seed], f"tuning={point}")
-            if spec.start:
-                raise InputError(f"{paper}: tuning: '{method}' starts from {spec.start}, which trained on all images")
+            spec, *before = self._held_out(paper, tuning, values, content, point)
             if (other := tried.setdefault(spec.digest, point)) != point:
                 raise InputError(f"{paper}: tuning: '{method}' is the same at '{point}' as at '{other}'")
-            yield Trial(spec, method, point, overlay)
+            yield Trial(spec, method, point, overlay, before)
+
+    def _held_out(self, paper: str, tuning: Tuning, values: dict[str, str], content: Overlay, point: str) -> list[Spec]:
+        """A run without the images that trials are scored on; and those that it goes on from, without them as well."""
+        content = merged(content, {"data": {"validation_share": tuning.validation_share}})
+        (spec,) = self._seeded(paper, values, content, [tuning.seed], f"tuning={point}")
+        if not spec.start:
+            return [spec]
+        place = spec.run.split("/")[:2]
+        match spec.start.split("/"):
+            case [*there, method, variant, _] if there == place:
+                earlier = values | {"method": method if variant == "default" else f"{method}:{variant}"}
+                before = self._held_out(paper, tuning, earlier, self._content(paper, earlier, {}), BEFORE)
+                return [spec.model_copy(update={"start": before[0].run}), *before]
+        raise InputError(
+            f"{paper}: tuning: '{values['method']}' starts from {spec.start}, which is no run of {'/'.join(place)}"
+        )
 
     @cached_property
     def chosen(self) -> dict[str, dict[str, Overlay]]:

@@ -16,6 +16,8 @@ from common.spec import Spec
 Overlay = dict[str, Any]
 CHOSEN = "yes"
 """What the records say of the trials at a method's chosen point."""
+BEFORE = "before"
+"""The point, in its name, of a run that trials go on from: it is at none."""
 
 
 class Grid(BaseModel):
@@ -72,12 +74,17 @@ class Tuning(BaseModel):
 
 @dataclass(frozen=True)
 class Trial:
-    """A run of a search: a method, with its variant, at a point, and what this lays over its settings."""
+    """A run of a search: a method, with its variant, at a point, and what this lays over its settings.
+
+    Attributes:
+        before: the run that it goes on from, and so on; none has seen the images that trials are scored on.
+    """
 
     spec: Spec
     method: str
     point: str
     overlay: Overlay
+    before: list[Spec]
 
 
 def choices(file: Path) -> dict[str, Overlay]:

@@ -69,11 +69,10 @@ class Workflow:
         for name, spec in self.specs.items():
             paper, condition, method, variant, seed = name.split("/")
             self._first.setdefault(f"{paper}/{condition}", spec)
-            if name in self.study.trials:
-                continue
-            self._of_method.setdefault((paper, method), []).append(name)
             if spec.start:
                 self._starts.setdefault((paper, condition, variant, seed), {})[spec.start] = None
+            if name in self.study.specs:
+                self._of_method.setdefault((paper, method), []).append(name)
         gc.set_threshold(10_000)  # what Snakemake plans stays: looking it all through again takes a tenth of its time
 
     # ---- runs

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from diptych.search import COLUMNS, compare
 from diptych.study import Study, load_study
 from diptych.training import train
 from diptych.tuning import Trial
+from diptych.workflow import Workflow
 from partitions import partition
 from tests.checkout import read_again
 from tests.wrong import complains, refused
@@ -87,6 +89,29 @@ def test_a_search_sees_validation_images_and_another_seed(scale, paper):
         assert trial.spec.score_every
     assert not any(spec.data.validation_share for spec in study.specs.values()), "tables are of test images"
     assert not study.specs.keys() & study.trials.keys()
+
+
+def test_what_a_trial_goes_on_from_has_not_seen_the_images_that_it_is_scored_on():
+    """FedDIRT's translators, which all of its trials share, and which are no run of a table."""
+    study = load_study("reference-common")
+    before = {trial.method: trial.before for trial in _trials("reference-common", "common")}
+    assert {method for method, specs in before.items() if specs} == {"feddirt"}
+    (translators,) = before["feddirt"]
+    for trial in (trial for trial in _trials("reference-common", "common") if trial.method == "feddirt"):
+        assert (trial.spec.start, trial.before) == (translators.run, [translators])
+        assert (translators.data, translators.seed) == (trial.spec.data, trial.spec.seed)
+    tables = study.specs["common/natural_equal/fedinb/pretraining/2011"]
+    same = {"run": "", "seed": 0, "data": None}
+    assert translators.model_copy(update=same) == tables.model_copy(update=same), "but for images and seed as in tables"
+    assert translators.run in study.trained
+    assert translators.run not in study.specs | study.trials
+
+
+def test_a_trial_waits_for_what_it_goes_on_from():
+    flow = Workflow({"scale": "reference-common"})
+    of = {"paper": "common", "condition": "natural_equal", "seed": "1"}
+    before = flow.run("fedinb")["provenance"].format(**of, variant="pretraining+tuning=before")
+    assert before in flow.inputs(SimpleNamespace(**of, variant="tuning=adam-0.01"))
 
 
 def test_what_a_paper_states_is_not_searched_for():
@@ -325,7 +350,12 @@ def test_what_is_not_the_best_of_its_search_is_caught(made, tmp_path):
         ({"axes": {"method": ["fedavg"]}}, "psfedgan: tuning.axes.method: "),
         ({"axes": {"dataset": ["mnits"]}}, "psfedgan: axes.dataset: unknown name 'mnits'; did you mean 'mnist'"),
         ({"rounds": "last"}, "tuning.rounds: unknown name 'last'"),
-        ({"budget": {"start": "psfedgan/other"}}, "'fedavg' starts from psfedgan/other, which trained on all images"),
+        ({"budget": {"start": "psfedgan/other"}}, "from psfedgan/other, which is no run of psfedgan/mnist_split-1"),
+        (
+            {"budget": {"start": "psfedgan/mnist_split-2/fedavg/default/1"}},
+            "which is no run of psfedgan/mnist_split-1",
+        ),
+        ({"budget": {"start": "psfedgan/mnist_split-1/fedavgg/default/1"}}, "psfedgan: method: unknown name 'fedavgg'"),
     ],
 )
 def test_a_search_that_cannot_be_made_is_one_sentence(overlay, says):
