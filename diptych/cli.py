@@ -221,8 +221,7 @@ def _runs(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
     study = load_study(options.scale)
-    tried = [run for run in study.trained if run not in study.specs]
-    print("\n".join(tried if options.trials else study.specs))
+    print("\n".join(study.tried if options.trials else study.specs))
 
 
 def _spec(options: argparse.Namespace) -> None:

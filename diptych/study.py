@@ -136,10 +136,14 @@ class Study:
         return {trial.spec.run: trial for trials in searches for trial in trials}
 
     @cached_property
+    def tried(self) -> dict[str, Spec]:
+        """All that searches train, by name: the trials, and before each what it goes on from."""
+        return {spec.run: spec for trial in self.trials.values() for spec in (*reversed(trial.before), trial.spec)}
+
+    @cached_property
     def trained(self) -> dict[str, Spec]:
-        """All that rules train, by name: the runs, the trials, and what trials go on from."""
-        tried = [spec for trial in self.trials.values() for spec in (*reversed(trial.before), trial.spec)]
-        return self.specs | {spec.run: spec for spec in tried}
+        """All that rules train, by name."""
+        return self.specs | self.tried
 
     def _search(self, paper: str, tuning: Tuning) -> Iterator[Trial]:
         """Every method at every point of its grid, on everything that it is tried on."""
@@ -159,24 +163,24 @@ class Study:
         for point in grid.points:
             overlay = tuning.points[choose(f"{paper}: tuning.grids.points", point, tuning.points)]
             content = self._content(paper, values, {method: overlay})
-            for smaller in (tuning.budget, grid.budget):
+            for smaller in (tuning.budget, grid.budget, {"data": {"validation_share": tuning.validation_share}}):
                 content = merged(content, smaller)
-            spec, *before = self._held_out(paper, tuning, values, content, point)
+            spec, *before = self._tried(paper, values, content, tuning.seed, point)
             if (other := tried.setdefault(spec.digest, point)) != point:
                 raise InputError(f"{paper}: tuning: '{method}' is the same at '{point}' as at '{other}'")
             yield Trial(spec, method, point, overlay, before)
 
-    def _held_out(self, paper: str, tuning: Tuning, values: dict[str, str], content: Overlay, point: str) -> list[Spec]:
-        """A run without the images that trials are scored on; and those that it goes on from, without them as well."""
-        content = merged(content, {"data": {"validation_share": tuning.validation_share}})
-        (spec,) = self._seeded(paper, values, content, [tuning.seed], f"tuning={point}")
+    def _tried(self, paper: str, values: dict[str, str], content: Overlay, seed: int, point: str) -> list[Spec]:
+        """A run of a search, and those that it goes on from, made anew of the same images."""
+        (spec,) = self._seeded(paper, values, content, [seed], f"tuning={point}")
         if not spec.start:
             return [spec]
         place = spec.run.split("/")[:2]
         match spec.start.split("/"):
             case [*there, method, variant, _] if there == place:
                 earlier = values | {"method": method if variant == "default" else f"{method}:{variant}"}
-                before = self._held_out(paper, tuning, earlier, self._content(paper, earlier, {}), BEFORE)
+                whole = merged(self._content(paper, earlier, {}), {"data": content["data"]})
+                before = self._tried(paper, earlier, whole, seed, BEFORE)
                 return [spec.model_copy(update={"start": before[0].run}), *before]
         raise InputError(
             f"{paper}: tuning: '{values['method']}' starts from {spec.start}, which is no run of {'/'.join(place)}"

@@ -107,6 +107,15 @@ def test_what_a_trial_goes_on_from_has_not_seen_the_images_that_it_is_scored_on(
     assert translators.run not in study.specs | study.trials
 
 
+def test_what_a_trial_goes_on_from_has_the_images_of_its_budget():
+    """Of `tiny`, whose budget takes every third image."""
+    study = _spoilt({"budget": {"start": "psfedgan/mnist_split-1/fedavg/default/1"}, "grids": [FEDAVG]})
+    for trial in study.trials.values():
+        (before,) = trial.before
+        assert set(before.data.styles.values()) == {"digits-plain[::3]"}
+        assert before.data == trial.spec.data
+
+
 def test_a_trial_waits_for_what_it_goes_on_from():
     flow = Workflow({"scale": "reference-common"})
     of = {"paper": "common", "condition": "natural_equal", "seed": "1"}
