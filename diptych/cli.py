@@ -344,7 +344,8 @@ def _tune(options: argparse.Namespace) -> None:
     tuned = {paper: config.tuning for paper, config in study.papers.items() if config.tuning}
     tuning = tuned[choose("paper", options.paper, tuned)]
     trials = [trial for trial in study.trials.values() if trial.spec.labels["paper"] == options.paper]
-    write_csv(options.out, compare(trials, tuning.rounds, options.runs), COLUMNS)
+    probe = study.papers[options.paper].evaluation.get("probe", {})
+    write_csv(options.out, compare(trials, tuning.rounds, probe, options.runs), COLUMNS)
 
 
 def _extract(options: argparse.Namespace) -> None:

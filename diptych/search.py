@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,8 @@ import numpy as np
 from common.errors import InputError
 from common.records import ORIGIN
 from common.run_folder import RunFolder
-from diptych.measurement import origin
-from diptych.tuning import CHOSEN, Trial
-from evaluation.curves import curves
+from diptych.measurement import origin, prepared
+from diptych.tuning import CHOSEN, Overlay, Trial
 
 COLUMNS = [
     *("paper", "condition", "method", "point", "overlay", "setting", "accuracy", "status", "chosen"),
@@ -22,20 +22,22 @@ COLUMNS = [
 """Of the records of a search: docs/tuning.md."""
 
 
-def compare(trials: Collection[Trial], rounds: str, folders: Path) -> list[dict[str, Any]]:
+def compare(trials: Collection[Trial], rounds: str, probe: Overlay, folders: Path) -> list[dict[str, Any]]:
     """The records of a search, a row for each of its trials.
 
     A method's chosen point is the one with the highest validation accuracy, the mean over all that it was tried on; of
     equals the first of its grid. Where it diverged a point has no accuracy; if it did at all points, none is chosen.
 
     Args:
-        rounds: `best` or `all`, as in the records of `curves`.
+        rounds: `best` or `all`, as in the records of `curves`, of trials compared by their answers.
+        probe: the settings of `probe`, of those compared by their codes.
         folders: below which every trial's folder is.
 
     Raises:
         InputError: a trial's folder is incomplete.
     """
-    rows = [_row(trial, rounds, RunFolder(folders / trial.spec.run)) for trial in trials]
+    compared_by = {"answers": _answers(rounds), "codes": _codes(probe)}
+    rows = [_row(trial, compared_by[trial.by], RunFolder(folders / trial.spec.run)) for trial in trials]
     means: dict[str, dict[str, float]] = {}
     for row in rows:
         of_point = [other for other in rows if (other["method"], other["point"]) == (row["method"], row["point"])]
@@ -45,7 +47,46 @@ def compare(trials: Collection[Trial], rounds: str, folders: Path) -> list[dict[
     return [row | {"chosen": CHOSEN if best.get(row["method"]) == row["point"] else ""} for row in rows]
 
 
-def _row(trial: Trial, rounds: str, run: RunFolder) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Score:
+    """What trials are compared by: the accuracy in one of a run's records, of validation images, since a trial has no
+    others.
+
+    Attributes:
+        setting: of the record.
+        evaluation, settings: which makes it.
+        lacks: what a run without it lacks.
+    """
+
+    setting: str
+    evaluation: str
+    settings: Overlay
+    lacks: str
+
+    def of(self, run: RunFolder) -> float:
+        """InputError if the run has no such record."""
+        for record in prepared(self.evaluation, self.settings, run):
+            if (record["metric"], record["setting"]) == ("accuracy", self.setting):
+                return float(record["value"])
+        raise InputError(f"{run.path}/{self.lacks}")
+
+
+def _answers(rounds: str) -> _Score:
+    """As the tables have them."""
+    return _Score(f"rounds={rounds}", "curves", {}, "scores.csv: has no accuracy to compare trials by; see score_every")
+
+
+def _codes(probe: Overlay) -> _Score:
+    """What a linear classifier reads of the label, after the last round."""
+    return _Score(
+        "probe=linear;features=content;target=label",
+        "probe",
+        probe | {"targets": ["label"], "codes": {"content": []}},
+        "features.npz: has no code of content to compare trials by; see abilities",
+    )
+
+
+def _row(trial: Trial, score: _Score, run: RunFolder) -> dict[str, Any]:
     run.check()
     spec, status = trial.spec, run.provenance["status"]
     if run.spec.digest != spec.digest:
@@ -57,8 +98,8 @@ def _row(trial: Trial, rounds: str, run: RunFolder) -> dict[str, Any]:
         "method": trial.method,
         "point": trial.point,
         "overlay": json.dumps(trial.overlay),
-        "setting": f"rounds={rounds}",
-        "accuracy": _accuracy(run, rounds) if status == "ok" else "",
+        "setting": score.setting,
+        "accuracy": score.of(run) if status == "ok" else "",
         "status": status,
         "images": " ".join(spec.data.styles.values()),
         "validation_share": spec.data.validation_share,
@@ -68,11 +109,3 @@ def _row(trial: Trial, rounds: str, run: RunFolder) -> dict[str, Any]:
         "run": spec.run,
         **origin(run),
     }
-
-
-def _accuracy(run: RunFolder, rounds: str) -> float:
-    """As the tables have it, but of validation images, since a trial has no others to be scored on."""
-    for record in curves(run):
-        if (record["metric"], record["setting"]) == ("accuracy", f"rounds={rounds}"):
-            return float(record["value"])
-    raise InputError(f"{run.path}/scores.csv: has no accuracy to compare trials by; see score_every")

@@ -147,7 +147,7 @@ class Study:
 
     def _search(self, paper: str, tuning: Tuning) -> Iterator[Trial]:
         """Every method at every point of its grid, on everything that it is tried on."""
-        tuning.check(paper, self.scale.seeds)
+        tuning.check(paper, self.scale.seeds, self.papers[paper].evaluation)
         choose(f"{paper}: tuning.chosen_at", tuning.chosen_at, names_in("scales"))
         experiments = self.as_published.papers[paper].experiments.values()
         methods = {method for experiment in experiments for method in experiment.axes["method"]}
@@ -168,7 +168,7 @@ class Study:
             spec, *before = self._tried(paper, values, content, tuning.seed, point)
             if (other := tried.setdefault(spec.digest, point)) != point:
                 raise InputError(f"{paper}: tuning: '{method}' is the same at '{point}' as at '{other}'")
-            yield Trial(spec, method, point, overlay, before)
+            yield Trial(spec, method, point, overlay, grid.by, before)
 
     def _tried(self, paper: str, values: dict[str, str], content: Overlay, seed: int, point: str) -> list[Spec]:
         """A run of a search, and those that it goes on from, made anew of the same images."""

@@ -14,6 +14,7 @@ from common.settings import STRICT
 from common.spec import Spec
 
 Overlay = dict[str, Any]
+By = Literal["answers", "codes"]
 CHOSEN = "yes"
 """What the records say of the trials at a method's chosen point."""
 BEFORE = "before"
@@ -24,12 +25,15 @@ class Grid(BaseModel):
     """Methods, and the points at which each of them is tried; of equals the first is chosen.
 
     Attributes:
+        by: what their trials are compared by: clients' `answers`, or what a linear classifier reads of the label from
+            `codes` of content, by the paper's `probe`.
         budget: an overlay over the search's, for methods that count rounds otherwise.
     """
 
     model_config = STRICT
     methods: Annotated[list[str], Field(min_length=1)]
     points: Annotated[list[str], Field(min_length=1)]
+    by: By = "answers"
     budget: Overlay = {}
 
 
@@ -40,7 +44,7 @@ class Tuning(BaseModel):
         axes: what methods are tried on: all but `method`.
         seed: of every trial, and of no other run.
         validation_share: of each client's training images, on which trials are scored instead of test images.
-        rounds: trials are compared by the best accuracy of all rounds, or by that after all of them.
+        rounds: answers are compared by the best accuracy of all rounds, or by that after all of them.
         budget: an overlay over every trial: how much is trained, and what a search has no need of.
         points: what each lays over a method's settings.
         grids: which methods are tried at which points, each at as many as the others.
@@ -57,7 +61,7 @@ class Tuning(BaseModel):
     grids: Annotated[list[Grid], Field(min_length=1)]
     chosen_at: str
 
-    def check(self, paper: str, seeds: Collection[int]) -> None:
+    def check(self, paper: str, seeds: Collection[int], evaluation: Collection[str]) -> None:
         """InputError where a search is not the same for all methods, or not apart from the runs with these seeds."""
         if self.seed in seeds:
             raise InputError(f"{paper}: tuning.seed: must be none of the seeds of runs, {seeds}, got {self.seed}")
@@ -66,6 +70,8 @@ class Tuning(BaseModel):
         sizes = {grid.methods[0]: len(grid.points) for grid in self.grids}
         if len(set(sizes.values())) > 1:
             raise InputError(f"{paper}: tuning.grids: every method must be tried at as many points, got {sizes}")
+        if "probe" not in evaluation and any(grid.by == "codes" for grid in self.grids):
+            raise InputError(f"{paper}: tuning.grids: to compare codes, `evaluation` must have a `probe`")
         methods = [method for grid in self.grids for method in grid.methods]
         for names in (methods, *(grid.points for grid in self.grids)):
             if twice := [name for name in names if names.count(name) > 1]:
@@ -77,6 +83,7 @@ class Trial:
     """A run of a search: a method, with its variant, at a point, and what this lays over its settings.
 
     Attributes:
+        by: what it is compared by.
         before: the run that it goes on from, and so on; none has seen the images that trials are scored on.
     """
 
@@ -84,6 +91,7 @@ class Trial:
     method: str
     point: str
     overlay: Overlay
+    by: By
     before: list[Spec]
 
 

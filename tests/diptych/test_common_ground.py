@@ -103,15 +103,22 @@ def test_ranks_are_over_blocks_that_nobody_is_left_out_of():
     assert all(open_to <= methods for methods in asked.values())
 
 
-def test_whoever_answers_is_tuned_on_as_many_points():
-    """By the records of whose accuracy there are any; FedBN, which the documentation adds, is not of the study."""
+def test_whoever_answers_or_encodes_is_tuned_on_as_many_points():
+    """By the records of whose accuracy there are any, or of whose code of content; FedBN, which the documentation adds,
+    is not of the study."""
     study = load_study("reference-common")
     config = study.papers["common"]
     assert config.tuning is not None
-    assert {len(grid.points) for grid in config.tuning.grids} == {5}
+    assert {len(grid.points) for grid in config.tuning.grids} == {6}
     assert config.tuning.seed not in study.scale.seeds
     records = read_records(ROOT / "results" / "reference" / "common" / "records.csv.gz")
     answering = set(records.loc[records["metric"] == "accuracy_worst_client", "method"])
     answering |= set(records.loc[(records["metric"] == "accuracy") & (records["role"] == "shared"), "method"])
     assert len(answering) > 15
-    assert answering - {"fedbn"} == {method for grid in config.tuning.grids for method in grid.methods}
+    tuned = {
+        by: {m for grid in config.tuning.grids if grid.by == by for m in grid.methods} for by in ("answers", "codes")
+    }
+    assert answering - {"fedbn"} == tuned["answers"]
+    encoding = records[records["setting"] == "probe=linear;features=content;target=label"]
+    by_variant = {f"{m}:{v}".removesuffix(":") for m, v in zip(encoding["method"], encoding["variant"], strict=True)}
+    assert by_variant - answering - {"fedbn"} == tuned["codes"]

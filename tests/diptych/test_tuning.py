@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 
 from common.errors import InputError
+from common.run_folder import write_arrays
 from common.spec import OptimiserSettings, read_spec
 from diptych import configuration
 from diptych.cli import main
@@ -220,7 +223,7 @@ def test_a_point_is_as_good_as_its_mean_over_all_that_it_was_tried_on(tmp_path):
         }.items()
     ):
         runs = _with_scores(tmp_path / "runs", tmp_path / str(number), trials, scores)
-        rows = compare(trials, "all", runs)
+        rows = compare(trials, "all", {}, runs)
         assert {row["point"] for row in rows if row["chosen"]} == {chosen}
         assert [row["chosen"] for row in rows] == ["yes" if row["point"] == chosen else "" for row in rows]
 
@@ -232,7 +235,72 @@ def test_a_trial_of_other_settings_is_refused(made, tmp_path):
     shutil.rmtree(first)
     shutil.copytree(second, first)
     with pytest.raises(InputError, match="another one by now"):
-        compare(trials, "best", runs)
+        compare(trials, "best", {}, runs)
+
+
+# ---- what is compared by its codes
+
+
+BY_CODES = {"methods": ["fedavg:simclr"], "points": ["adam-0.001", "adam-0.01"], "by": "codes"}
+
+
+def _encoders(grid: dict, **changed: object) -> Study:
+    """`tiny` with a search among self-supervised encoders on common ground, of one round."""
+    scale = load_study("tiny").scale
+    tuning = {"budget": {"training": {"rounds": 1}}, "grids": [grid], "chosen_at": "tiny"}
+    overlay = merged({"defaults": scale.defaults}, scale.papers["common"]) | {"tuning": tuning} | changed
+    return Study("tiny", scale, {"common": read_paper("common", overlay)})
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory) -> tuple[Study, Path]:
+    """A search by codes, and its trained folders."""
+    runs = tmp_path_factory.mktemp("encoders")
+    study = _encoders(BY_CODES | {"budget": {"features": True, "abilities": ["codes"]}})
+    for trial in study.trials.values():
+        train(trial.spec, runs / trial.spec.run, "")
+    return study, runs
+
+
+def test_codes_are_compared_by_what_a_linear_classifier_reads_of_the_label_on_validation_images(encoders, tmp_path):
+    """Of two trials the one whose codes are the labels is chosen, whichever point it is at, and not the one whose codes
+    are the labels of training images alone."""
+    study, made = encoders
+    probe = study.papers["common"].evaluation["probe"]
+    for told in range(2):
+        runs = shutil.copytree(made, tmp_path / str(told))
+        for number, trial in enumerate(study.trials.values()):
+            file = runs / trial.spec.run / "features.npz"
+            with np.load(file) as held:
+                arrays = dict(held)
+            dealt = partition(trial.spec.data, "", trial.spec.seed)
+            held_out = torch.cat([dealt.labels[of_client] for of_client in dealt.tests])
+            assert sorted(arrays["codes/test/label"]) == sorted(held_out.tolist()), "of all that are held out"
+            for part in ("train", "test"):
+                known = np.eye(10, dtype=np.float32)[arrays[f"codes/{part}/label"]]
+                arrays[f"codes/{part}/content"] = known if number == told or part == "train" else 0 * known
+            write_arrays(file, arrays)
+        rows = compare(study.trials.values(), "all", probe | {"epochs": 50, "lr": 0.1}, runs)
+        assert [row["chosen"] for row in rows] == ["yes" if number == told else "" for number in range(2)]
+        assert rows[told]["accuracy"] == 1.0
+        assert rows[1 - told]["accuracy"] < 0.3
+        assert {row["setting"] for row in rows} == {"probe=linear;features=content;target=label"}
+
+
+def test_what_has_left_no_codes_is_not_compared_by_them(encoders, tmp_path):
+    study, made = encoders
+    trial, other = study.trials.values()
+    runs = shutil.copytree(made, tmp_path / "runs")
+    write_arrays(runs / trial.spec.run / "features.npz", {})
+    with refused("features.npz: has no code of content to compare trials by; see abilities"):
+        compare([trial, other], "all", study.papers["common"].evaluation["probe"], runs)
+
+
+def test_codes_are_not_compared_without_a_probe():
+    with refused("common: tuning.grids: to compare codes, `evaluation` must have a `probe`"):
+        study = _encoders(BY_CODES)
+        study.papers["common"].evaluation.pop("probe")
+        _ = study.trials
 
 
 # ---- what is used
