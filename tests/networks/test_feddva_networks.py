@@ -23,6 +23,7 @@ def test_parameter_counts_at_28_pixels():
     ("channels", "size", "width", "convolutions"), [(1, 28, 64, 4), (3, 32, 64, 4), (3, 64, 32, 5)]
 )
 def test_the_sizes_of_the_paper(channels, size, width, convolutions):
+    torch.manual_seed(0)
     encoder = DualEncoder(channels=channels, image_size=size, width=width, latent=4).eval()
     kernels = [m for m in encoder.general.backbone if isinstance(m, torch.nn.Conv2d)]
     assert len(kernels) == convolutions
@@ -33,7 +34,7 @@ def test_the_sizes_of_the_paper(channels, size, width, convolutions):
     torch.testing.assert_close(encoder.c(x, z)[0], c)
     decoded = Decoder(encoder)(z, c)
     assert decoded.shape == x.shape
-    assert float(decoded.detach().abs().max()) < 1
+    assert float(decoded.detach().abs().max()) <= 1  # a tanh, which may saturate
 
 
 def test_the_second_encoder_sees_z():
