@@ -72,6 +72,20 @@ class RunFolder:
         paper, _, rest = self.spec.run.partition("/")
         return RunFolder(self.path, judges / paper / f"{rest.partition('/')[0]}.safetensors")
 
+    @property
+    def before(self) -> "RunFolder | None":
+        """The folder of the run that this one went on from, if there is one, and if it is there."""
+        if not self.spec.start:
+            return None
+        other = RunFolder(self.path_of(self.spec.start, self.spec.run, self.path))
+        return other if (other.path / "provenance.json").is_file() else None
+
+    @staticmethod
+    def path_of(other: str, run: str, folder: Path) -> Path:
+        """Where another run of the same scale has its folder, by that of `run`."""
+        above = [folder.resolve(), *folder.resolve().parents]
+        return above[min(run.count("/") + 1, len(above) - 1)] / other
+
     def check(self) -> None:
         """Whether the files fit each other and nothing is missing; arrays and weights are checked when they are read.
 

@@ -132,12 +132,15 @@ class JudgeSettings(_Config):
         features: on which the Fréchet distance is taken.
         epochs: passes over all training images; in each, an image is seen as a client drawn at random sees it.
         splits: where something is to be judged; everywhere if empty.
+        whole: data sets of which it sees all images that are not for tests, also those that nobody was dealt: a few
+            hundred do not show what photographs or paintings are.
     """
 
     width: PositiveInt = 16
     features: PositiveInt = 64
     epochs: PositiveInt = 5
     splits: list[str] = []
+    whole: list[str] = []
 
     def judges(self, spec: Spec) -> bool:
         """Whether anything of a run is judged."""

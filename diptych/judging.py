@@ -33,7 +33,8 @@ def train_judge(spec: Spec, settings: JudgeSettings, data_root: str, out: Path) 
         torch.manual_seed(random_key(spec.seed, "judge"))
         network = JudgeNetwork(**shape)
     draw = torch.Generator().manual_seed(random_key(spec.seed, "judge images"))
-    fit(network, [_pass(dealt, dealt.train, draw) for _ in range(settings.epochs)], draw)
+    train = _not_for_tests(dealt) if spec.data.dataset in settings.whole else dealt.train
+    fit(network, [_pass(dealt, train, draw) for _ in range(settings.epochs)], draw)
     indices, styles = _pool(dealt, dealt.test)
     rows = torch.randperm(len(indices), generator=draw)[:EXAMINED]
     seen = _seen(dealt, indices[rows], styles[rows], draw)
@@ -41,6 +42,16 @@ def train_judge(spec: Spec, settings: JudgeSettings, data_root: str, out: Path) 
     quality = examined(network, seen, again, draw)
     save(network, shape, quality, out)
     return quality
+
+
+def _not_for_tests(dealt: Partition) -> tuple[Tensor, ...]:
+    """All images of each style's source but its test images, whether anybody was dealt them or not."""
+    sizes = torch.tensor([len(source.labels) for source in dealt.sources])
+    starts = sizes.cumsum(0) - sizes if dealt.own_sources else torch.zeros_like(sizes)
+    everything = (
+        torch.arange(start, start + size) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    )
+    return tuple(mine[~torch.isin(mine, tests)] for mine, tests in zip(everything, dealt.test, strict=True))
 
 
 def _pool(dealt: Partition, of_styles: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:

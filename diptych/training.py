@@ -134,8 +134,7 @@ def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
 
     Shared tensors are one row for all; if it shared nothing, a row of each of its clients, of a pooled run one.
     """
-    above = [folder.resolve(), *folder.resolve().parents][: spec.run.count("/") + 2]
-    other = RunFolder(above[-1] / spec.start)
+    other = RunFolder(RunFolder.path_of(spec.start, spec.run, folder))
     if not (other.path / "model.safetensors").is_file():
         raise InputError(f"start: run '{spec.start}' has left no model in {other.path}; train it first")
     held = {key: torch.from_numpy(array) for key, array in other.weights("shared/", "clients/").items()}

@@ -10,7 +10,10 @@ from evaluation.rows import result
 
 
 def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """Bytes that crossed the channel, in all and in the mean per client and round in which it took part."""
+    """Bytes that crossed the channel, in all and in the mean per client and round in which it took part.
+
+    `bytes_before`: both ways in the runs that this one went on from, such as FedDIRT from FedINB's translators.
+    """
     sent: Counter[str] = Counter()
     visits: dict[str, set[tuple[int, int]]] = {"up": set(), "down": set()}
     for row in run.table("traffic.csv"):
@@ -23,6 +26,13 @@ def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
             (f"bytes_{direction}_per_visit", total / times if times else 0),
         ):
             yield _cost(metric, value)
+    if earlier := _before(run):
+        yield _cost("bytes_before", sum(row["bytes"] for each in earlier for row in each.table("traffic.csv")))
+
+
+def _before(run: RunFolder) -> list[RunFolder]:
+    """What it went on from, what that went on from, and so on."""
+    return [] if run.before is None else [run.before, *_before(run.before)]
 
 
 def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -53,11 +63,14 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
 def work(run: RunFolder) -> Iterator[dict[str, Any]]:
     """What a run calls for by its specification: `operations` on floats in all of it, and `model_mb`, a client's model.
 
-    Nothing if nobody has counted its kind (docs/costs.md). What it has started from counts there.
+    `operations_before`: in the runs that it went on from. Nothing of a kind that nobody has counted (docs/costs.md).
     """
     if counted := kinds().get(Kind.of(run.spec)):
         yield _cost("operations", work_of(run.spec).flops)
         yield _cost("model_mb", counted.model_mb, "MiB")
+    earlier = [each.spec for each in _before(run)]
+    if earlier and all(Kind.of(spec) in kinds() for spec in earlier):
+        yield _cost("operations_before", sum(work_of(spec).flops for spec in earlier))
 
 
 def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:

@@ -196,6 +196,37 @@ def test_where_nothing_was_sent_there_are_no_bytes_to_a_visit(tmp_path):
     assert (found["bytes_down",], found["bytes_down_per_visit",]) == (40, 40)
 
 
+def _chain(folder, starts):
+    """Runs by their names, each of which has gone on from another and has a FedAvg's specification and some traffic."""
+    fedavg = load_study("reference-common").specs["common/natural_equal/fedavg/default/2011"]
+    columns = ["round", "client", "direction", "name", "bytes"]
+    for name, (start, rounds, *sizes) in starts.items():
+        run = RunFolder(folder / name)
+        run.path.mkdir(parents=True)
+        training = fedavg.training.model_copy(update={"rounds": rounds})
+        run.write_spec(fedavg.model_copy(update={"run": name, "start": start, "training": training}))
+        sent = [(1, 0, way, "w", size) for way, size in zip(("up", "down"), sizes, strict=True)]
+        run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
+        run.write_provenance({"status": "ok"})
+    return RunFolder(folder / name)
+
+
+def test_what_a_run_went_on_from_has_costs_of_its_own(tmp_path):
+    """The third went on from the second and that from the first, which are counted beside it and never in it."""
+    starts = {"a/b/c/d/1": ("", 40, 5, 7), "a/e/c/d/1": ("a/b/c/d/1", 10, 100, 0), "a/f/c/d/1": ("a/e/c/d/1", 20, 1, 2)}
+    last = _chain(tmp_path, starts)
+    found = _values(communication(last), "metric") | _values(work(last), "metric")
+    assert (found["bytes_up",], found["bytes_down",], found["bytes_before",]) == (1, 2, 112)
+    assert found["operations_before",] == pytest.approx(50 / 20 * found["operations",], rel=0.05)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_nothing_is_said_of_what_went_before_where_nothing_did_or_it_is_not_there(gone, tmp_path):
+    last = _chain(tmp_path, {"a/b/c/d/1": ("a/e/c/d/1" if gone else "", 2, 1, 1)})
+    said = {row["metric"] for row in (*communication(last), *work(last))}
+    assert said.isdisjoint({"bytes_before", "operations_before"})
+
+
 def test_passes_over_the_data_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")  # batches of 64
     dealt = ((0, 0, 100), (0, 1, 30), (1, 0, 60))

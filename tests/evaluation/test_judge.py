@@ -83,6 +83,35 @@ def test_it_says_what_it_says_of_noise(judged):
     assert 0.1 <= _said(judged[0], "confidence")[";images=only-noise"] <= 1
 
 
+@pytest.mark.parametrize("dataset", ["mnist", "another"])
+def test_it_sees_all_training_images_of_the_data_sets_that_it_is_to_see_whole(dataset, tmp_path, monkeypatch):
+    """Clients have five images of each class and style; who sees all has the rest as well, and no test image."""
+    seen, asked_of = [], []
+    monkeypatch.setattr(module, "augmented", lambda x, draw: seen.extend(_keys(x)) or x)
+    monkeypatch.setattr(
+        "diptych.judging.examined", lambda network, views, *rest: asked_of.extend(_keys(views[0])) or []
+    )
+    spec = _spec()
+    spec = spec.model_copy(update={"data": DataSettings(**DATA, per_class=5)})
+    settings = JudgeSettings(width=4, features=8, epochs=1, whole=[dataset])
+    train_judge(spec, settings, "", tmp_path / "judge")
+    dealt = partition(spec.data, "", spec.seed)
+    trained, tests = (set(_keys(dealt.images[torch.cat(of)])) for of in (dealt.train, dealt.test))
+    assert len(trained) == 100
+    assert set(seen) == (set(_keys(dealt.images)) - tests if dataset == "mnist" else trained)
+    assert set(asked_of) == tests
+
+
+def _keys(images: torch.Tensor) -> list[bytes]:
+    """Images as bytes, which tell them apart."""
+    return [_stored(image).numpy().tobytes() for image in images]
+
+
+def _stored(image: torch.Tensor) -> torch.Tensor:
+    """A float image in [0, 1] as it was stored."""
+    return (image * 255).round().byte() if image.is_floating_point() else image
+
+
 SHAPES = {
     "encoder.0": (4, 3, 3, 3),
     "encoder.1": (4,),
