@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from reporting.canvas import PAPER, empty, lines_of
 from reporting.ranks import NO_RANKS, critical_difference, nemenyi
@@ -65,6 +66,8 @@ def against_bytes(records: pd.DataFrame) -> Figure:
     if "bytes" not in curves or "accuracy" not in curves:
         return empty()
     curves = curves.dropna()
+    several = curves.groupby(["dataset", "split", "called"])["round"].transform("size") > 1
+    curves = curves[several] if several.any() else curves  # who was scored once, as late clients are, has no curve
     looks = lines_of(curves)
     figure, panels = _panels(curves)
     for axis, part in panels:
@@ -76,9 +79,18 @@ def against_bytes(records: pd.DataFrame) -> Figure:
                 x, y = curve["bytes"] / MB, curve["accuracy"]
                 axis.plot(x, y, color=colour, marker=marker, ls=dash, ms=3, lw=1, label=called)
         axis.set(xscale="log", xlabel="MB that have crossed the channel", ylabel="accuracy, mean over clients")
+        _few_ticks(axis)
         axis.label_outer(remove_inner_ticks=False)
     _legend(figure)
     return figure
+
+
+def _few_ticks(axis: Axes) -> None:
+    """Plain numbers: the powers of ten, and 2 and 5 of each if there are few powers."""
+    low, high = axis.get_xlim()
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 50 * low else (1,)))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _common(records: pd.DataFrame) -> pd.DataFrame:

@@ -484,6 +484,17 @@ def test_accuracy_stands_over_the_bytes_that_were_sent_by_then_and_who_sends_non
     plt.close(figure)
 
 
+def test_who_was_scored_once_has_no_curve():
+    records = _common()
+    once = records[(records["split"] == "equal") & (records["setting"] == "rounds=8")].assign(split="late")
+    figure = FIGURES["common-bytes"](pd.concat([records, once]))
+    assert [axis.get_title() for axis in figure.axes] == ["natural, equal", "natural, skewed"]
+    plt.close(figure)
+    alone = FIGURES["common-bytes"](once)
+    assert [axis.get_title() for axis in alone.axes] == ["natural, late"], "there is nothing else to show"
+    plt.close(alone)
+
+
 def test_codes_stand_where_the_probes_say_with_chance_and_the_judge_as_lines():
     figure = FIGURES["common-codes"](_common())
     drawn = _drawn(figure)
