@@ -18,7 +18,7 @@ from common.work import MB, Counted, Kind, Work
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
 from federation import Algorithm, ClientData, Simulation
-from federation.hooks import Transfers, pooled
+from federation.hooks import Exchanging, Transfers, pooled
 from federation.names import entries
 
 CLIENTS = 2
@@ -104,7 +104,8 @@ def counted(spec: Spec) -> Counted:
     """
     algorithm = build_algorithm(spec, CLASSES)
     least = _least_steps(algorithm)
-    batch = FEW if spec.data.channels * spec.data.image_size**2 < SMALL else 2
+    aligned = isinstance(algorithm, Exchanging | Transfers)  # these need some images of each class
+    batch = FEW if aligned or spec.data.channels * spec.data.image_size**2 < SMALL else 2
     small = _round(spec, least, batch)
     if (affordable := batch * AFFORDABLE / max(1.0, small.flops)) >= 2 * batch:
         batch = max(batch, min(spec.training.batch_size // 2, int(affordable)))
