@@ -72,7 +72,7 @@ class RunFolder:
         paper, _, rest = self.spec.run.partition("/")
         return RunFolder(self.path, judges / paper / f"{rest.partition('/')[0]}.safetensors")
 
-    @property
+    @cached_property
     def before(self) -> "RunFolder | None":
         """The folder of the run that this one went on from, if there is one, and if it is there."""
         if not self.spec.start:

@@ -45,13 +45,11 @@ def train_judge(spec: Spec, settings: JudgeSettings, data_root: str, out: Path) 
 
 
 def _not_for_tests(dealt: Partition) -> tuple[Tensor, ...]:
-    """All images of each style's source but its test images, whether anybody was dealt them or not."""
-    sizes = torch.tensor([len(source.labels) for source in dealt.sources])
-    starts = sizes.cumsum(0) - sizes if dealt.own_sources else torch.zeros_like(sizes)
-    everything = (
-        torch.arange(start, start + size) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
-    )
-    return tuple(mine[~torch.isin(mine, tests)] for mine, tests in zip(everything, dealt.test, strict=True))
+    """All images that show each style but its test images, whether anybody was dealt them or not."""
+    shows = dealt.image_styles
+    everything = torch.arange(len(dealt.images))
+    of_styles = (everything if shows is None else everything[shows == style] for style in range(len(dealt.styles)))
+    return tuple(images[~torch.isin(images, tests)] for images, tests in zip(of_styles, dealt.test, strict=True))
 
 
 def _pool(dealt: Partition, of_styles: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
