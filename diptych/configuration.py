@@ -168,6 +168,7 @@ class Paper(_Config):
         axes: what each value of an axis lays over the specification; its `labels` say which published cells a variant
             fills, where these are not named after it.
         newcomers_as: the method whose settings, but for its algorithm's, a method starts from that no paper names.
+        only: those of its experiments that a scale runs; all if empty.
         claims: claim -> columns that its published expression leaves open; of several such sets, it is asked once with
             each.
         undecided: claim -> why runs of this size decide nothing about it, whichever way their numbers point; or why
@@ -187,6 +188,7 @@ class Paper(_Config):
     newcomers_as: str = ""
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
+    only: list[str] = []
     tables: dict[str, Layout]
     claims: dict[str, Columns | list[Columns]] = {}
     undecided: dict[str, str] = {}
@@ -195,6 +197,17 @@ class Paper(_Config):
     figures: dict[str, Figure] = {}
     budget_curves: dict[str, dict[str, list[str]]] = {}
     tuning: Tuning | None = None
+
+    @model_validator(mode="after")
+    def _only_what_there_is(self) -> "Paper":
+        for name in self.only:
+            choose("only", name, self.experiments)
+        return self
+
+    @property
+    def run(self) -> list[Experiment]:
+        """The experiments that are run."""
+        return [self.experiments[name] for name in self.only or self.experiments]
 
 
 class Scale(_Config):

@@ -194,7 +194,7 @@ class Study:
 
     def _grid(self) -> Iterator[tuple[str, Experiment, dict[str, str]]]:
         for paper, config in self.papers.items():
-            for experiment in config.experiments.values():
+            for experiment in config.run:
                 axes = dict(experiment.axes)
                 if experiment.open:
                     axes["method"] = axes["method"] + self.newcomers

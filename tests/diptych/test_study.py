@@ -280,6 +280,23 @@ def test_a_model_for_newcomers_that_there_is_not_is_refused(config, monkeypatch)
         _ = load_study("paper").cells
 
 
+def test_a_scale_runs_some_experiments_only(config):
+    file = config / "scales" / "tiny.yaml"
+    tiny = file.read_text()
+
+    def runs(*only: str) -> set[str]:
+        file.write_text(tiny.replace("\n  fedstyle:\n", f"\n  fedstyle:\n    only: [{', '.join(only)}]\n"))
+        read_again()
+        return set(load_study("tiny").specs)
+
+    everything, table1, table3 = runs(), runs("table1"), runs("table3")
+    assert table1 | table3 == runs("table1", "table3") < everything
+    assert table1 & table3 == {run for run in everything if not run.startswith("fedstyle/")} < table1
+    assert all(run.startswith("fedstyle/digit_10_") for run in table3 - table1)  # ten clients a style: Table 3
+    with pytest.raises(InputError, match="only: unknown name 'tabel1'; did you mean 'table1'"):
+        runs("tabel1")
+
+
 def test_nobody_is_a_newcomer_yet():
     assert newcomers() == []
 
