@@ -1,10 +1,10 @@
 """Comparing the trials of a search: which point of its grid each method does best at."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from diptych.measurement import origin, prepared
 from diptych.tuning import CHOSEN, Overlay, Trial
 
 COLUMNS = [
-    *("paper", "condition", "method", "point", "overlay", "setting", "accuracy", "status", "chosen"),
+    *("paper", "condition", "method", "point", "overlay", "setting", "metric", "score", "status", "chosen"),
     *("images", "validation_share", "steps", "scale", "seed", "run"),
     *ORIGIN,
 ]
@@ -25,8 +25,8 @@ COLUMNS = [
 def compare(trials: Collection[Trial], rounds: str, probe: Overlay, folders: Path) -> list[dict[str, Any]]:
     """The records of a search, a row for each of its trials.
 
-    A method's chosen point is the one with the highest validation accuracy, the mean over all that it was tried on; of
-    equals the first of its grid. Where it diverged a point has no accuracy; if it did at all points, none is chosen.
+    A method's chosen point is the one with the best score on validation images, the mean over all that it was tried on;
+    of equals the first of its grid. Where it diverged a point has no score; if it did at all points, none is chosen.
 
     Args:
         rounds: `best` or `all`, as in the records of `curves`, of trials compared by their answers.
@@ -36,53 +36,76 @@ def compare(trials: Collection[Trial], rounds: str, probe: Overlay, folders: Pat
     Raises:
         InputError: a trial's folder is incomplete.
     """
-    compared_by = {"answers": _answers(rounds), "codes": _codes(probe)}
+    compared_by = {"answers": _answers(rounds), "codes": _codes(probe), "translations": _translations()}
     rows = [_row(trial, compared_by[trial.by], RunFolder(folders / trial.spec.run)) for trial in trials]
     means: dict[str, dict[str, float]] = {}
     for row in rows:
         of_point = [other for other in rows if (other["method"], other["point"]) == (row["method"], row["point"])]
         if all(other["status"] == "ok" for other in of_point):
-            means.setdefault(row["method"], {})[row["point"]] = float(np.mean([x["accuracy"] for x in of_point]))
-    best = {method: max(of_points, key=of_points.__getitem__) for method, of_points in means.items()}
+            means.setdefault(row["method"], {})[row["point"]] = float(np.mean([x["score"] for x in of_point]))
+    best_of = {trial.method: compared_by[trial.by].best for trial in trials}
+    best = {method: best_of[method](of_points, key=of_points.__getitem__) for method, of_points in means.items()}
     return [row | {"chosen": CHOSEN if best.get(row["method"]) == row["point"] else ""} for row in rows]
+
+
+class _Best(Protocol):
+    """`max` or `min`."""
+
+    def __call__(self, points: Iterable[str], /, *, key: Callable[[str], float]) -> str: ...
 
 
 @dataclass(frozen=True)
 class _Score:
-    """What trials are compared by: the accuracy in one of a run's records, of validation images, since a trial has no
-    others.
+    """What trials are compared by: one of a run's records, of validation images, since a trial has no others.
 
     Attributes:
-        setting: of the record.
+        metric, setting: of the record.
         evaluation, settings: which makes it.
         lacks: what a run without it lacks.
+        best: of several points' scores the highest, or the least.
     """
 
+    metric: str
     setting: str
     evaluation: str
     settings: Overlay
     lacks: str
+    best: _Best = max
 
     def of(self, run: RunFolder) -> float:
         """InputError if the run has no such record."""
         for record in prepared(self.evaluation, self.settings, run):
-            if (record["metric"], record["setting"]) == ("accuracy", self.setting):
+            if (record["metric"], record["setting"], record.get("control", "")) == (self.metric, self.setting, ""):
                 return float(record["value"])
         raise InputError(f"{run.path}/{self.lacks}")
 
 
 def _answers(rounds: str) -> _Score:
-    """As the tables have them."""
-    return _Score(f"rounds={rounds}", "curves", {}, "scores.csv: has no accuracy to compare trials by; see score_every")
+    """Accuracy as the tables have it."""
+    lacks = "scores.csv: has no accuracy to compare trials by; see score_every"
+    return _Score("accuracy", f"rounds={rounds}", "curves", {}, lacks)
 
 
 def _codes(probe: Overlay) -> _Score:
     """What a linear classifier reads of the label, after the last round."""
     return _Score(
+        "accuracy",
         "probe=linear;features=content;target=label",
         "probe",
         probe | {"targets": ["label"], "codes": {"content": []}},
         "features.npz: has no code of content to compare trials by; see abilities",
+    )
+
+
+def _translations() -> _Score:
+    """How far images in another style are from this style's own of their class, which asks for no judge."""
+    return _Score(
+        "wd_exact_between",
+        "final",
+        "translation",
+        {"extractors": []},
+        "samples.npz: has no translated images to compare trials by; see abilities",
+        min,
     )
 
 
@@ -99,7 +122,8 @@ def _row(trial: Trial, score: _Score, run: RunFolder) -> dict[str, Any]:
         "point": trial.point,
         "overlay": json.dumps(trial.overlay),
         "setting": score.setting,
-        "accuracy": score.of(run) if status == "ok" else "",
+        "metric": score.metric,
+        "score": score.of(run) if status == "ok" else "",
         "status": status,
         "images": " ".join(spec.data.styles.values()),
         "validation_share": spec.data.validation_share,

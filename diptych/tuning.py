@@ -14,7 +14,7 @@ from common.settings import STRICT
 from common.spec import Spec
 
 Overlay = dict[str, Any]
-By = Literal["answers", "codes"]
+By = Literal["answers", "codes", "translations"]
 CHOSEN = "yes"
 """What the records say of the trials at a method's chosen point."""
 BEFORE = "before"
@@ -25,8 +25,9 @@ class Grid(BaseModel):
     """Methods, and the points at which each of them is tried; of equals the first is chosen.
 
     Attributes:
-        by: what their trials are compared by: clients' `answers`, or what a linear classifier reads of the label from
-            `codes` of content, by the paper's `probe`.
+        by: what their trials are compared by: clients' `answers`; what a linear classifier reads of the label from
+            `codes` of content, by the paper's `probe`; or how far `translations` are from the target's own images of
+            the same class, by the exact Wasserstein distance.
         budget: an overlay over the search's, for methods that count rounds otherwise.
     """
 

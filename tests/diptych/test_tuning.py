@@ -3,7 +3,7 @@
 import csv
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -177,15 +177,15 @@ def test_the_records_of_a_search(made, tmp_path):
     for row in records.to_dict("records"):
         scores = pd.read_csv(made / row["run"] / "scores.csv")
         shared = scores[scores["score"] == "accuracy"].groupby("round")["value"].mean()
-        assert row["accuracy"] == pytest.approx(shared.max())
+        assert row["score"] == pytest.approx(shared.max())
         spec = read_spec(made / row["run"] / "spec.yaml")
         assert row["spec"] == spec.digest
         dealt = partition(spec.data, "", spec.seed)
-        right = row["accuracy"] * len(dealt.all_test)
+        right = row["score"] * len(dealt.all_test)
         assert right == pytest.approx(round(right), abs=1e-4), "of as many images as are held out"
     assert _chosen(records).keys() == set(records["method"])
-    best = records.groupby("method")["accuracy"].transform("max")
-    assert (records.loc[records["chosen"] == "yes", "accuracy"] == best[records["chosen"] == "yes"]).all()
+    best = records.groupby("method")["score"].transform("max")
+    assert (records.loc[records["chosen"] == "yes", "score"] == best[records["chosen"] == "yes"]).all()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_highest_score_is_chosen(scores, chosen, made, tmp_path):
     assert _chosen(records) == chosen
     for row, score in zip(records.to_dict("records"), scores, strict=True):
         assert row["status"] == ("diverged" if score is None else "ok")
-        assert row["accuracy"] == "" if score is None else float(row["accuracy"]) == pytest.approx(score)
+        assert row["score"] == "" if score is None else float(row["score"]) == pytest.approx(score)
 
 
 def test_a_point_is_as_good_as_its_mean_over_all_that_it_was_tried_on(tmp_path):
@@ -282,8 +282,8 @@ def test_codes_are_compared_by_what_a_linear_classifier_reads_of_the_label_on_va
             write_arrays(file, arrays)
         rows = compare(study.trials.values(), "all", probe | {"epochs": 50, "lr": 0.1}, runs)
         assert [row["chosen"] for row in rows] == ["yes" if number == told else "" for number in range(2)]
-        assert rows[told]["accuracy"] == 1.0
-        assert rows[1 - told]["accuracy"] < 0.3
+        assert rows[told]["score"] == 1.0
+        assert rows[1 - told]["score"] < 0.3
         assert {row["setting"] for row in rows} == {"probe=linear;features=content;target=label"}
 
 
@@ -301,6 +301,84 @@ def test_codes_are_not_compared_without_a_probe():
         study = _encoders(BY_CODES)
         study.papers["common"].evaluation.pop("probe")
         _ = study.trials
+
+
+# ---- what is compared by its translations
+
+
+BY_TRANSLATIONS = {"methods": ["fedavg:stargan"], "points": ["adam-0.001", "adam-0.01"], "by": "translations"}
+
+
+@pytest.fixture(scope="module")
+def translators(tmp_path_factory) -> tuple[Study, Path]:
+    """A search by translations, and its trained folders."""
+    runs = tmp_path_factory.mktemp("translators")
+    study = _encoders(BY_TRANSLATIONS | {"budget": {"features": True, "abilities": ["translation"], "training": {"rounds": 5}}})
+    for trial in study.trials.values():
+        train(trial.spec, runs / trial.spec.run, "")
+    return study, runs
+
+
+def _as_translated(made: Path, runs: Path, trials: Sequence[Trial], become: Sequence[Callable]) -> Path:
+    """The same folders, where images of each trial have become, in the other style, what is made of this style's own
+    images and of the classes that these and those before them show."""
+    shutil.copytree(made, runs)
+    for trial, make in zip(trials, become, strict=True):
+        file = runs / trial.spec.run / "samples.npz"
+        with np.load(file) as held:
+            arrays = dict(held)
+        for key in [key for key in arrays if key.startswith("translated/")]:
+            _, a, b = key.split("/")
+            arrays[key] = make(arrays[f"real/{b}"], arrays[f"label/{b}"], arrays[f"label/{a}"])
+        write_arrays(file, arrays)
+    return runs
+
+
+def _of_the_same_class(images: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    return np.stack([images[np.flatnonzero(labels == y)[0]] if (labels == y).any() else images[0] for y in asked])
+
+
+def _of_another_class(images: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    return np.stack([images[np.flatnonzero(labels != y)[0]] for y in asked])
+
+
+def _noise(images: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (len(asked), *images.shape[1:]), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("worse", [_of_another_class, _noise])
+def test_translations_are_compared_by_how_near_they_are_to_validation_images_of_the_style_and_class(
+    translators, tmp_path, worse
+):
+    study, made = translators
+    trials = list(study.trials.values())
+    for told in range(2):
+        become = [_of_the_same_class if number == told else worse for number in range(2)]
+        runs = _as_translated(made, tmp_path / str(told), trials, become)
+        rows = compare(trials, "all", {}, runs)
+        assert [row["chosen"] for row in rows] == ["yes" if number == told else "" for number in range(2)]
+        assert rows[told]["score"] < rows[1 - told]["score"]
+        assert {(row["metric"], row["setting"]) for row in rows} == {("wd_exact_between", "final")}
+
+
+def test_translations_are_held_against_validation_images(translators):
+    study, made = translators
+    for trial in study.trials.values():
+        dealt = partition(trial.spec.data, "", trial.spec.seed)
+        held_out = {dealt.images[i].numpy().tobytes() for of_client in dealt.tests for i in of_client}
+        with np.load(made / trial.spec.run / "samples.npz") as arrays:
+            real = [image.tobytes() for key in arrays if key.startswith("real/") for image in arrays[key]]
+        assert real
+        assert held_out.issuperset(real)
+
+
+def test_what_has_left_no_translations_is_not_compared_by_them(translators, tmp_path):
+    study, made = translators
+    trial, other = study.trials.values()
+    runs = shutil.copytree(made, tmp_path / "runs")
+    write_arrays(runs / trial.spec.run / "samples.npz", {})
+    with refused("samples.npz: has no translated images to compare trials by; see abilities"):
+        compare([trial, other], "all", {}, runs)
 
 
 # ---- what is used
@@ -373,7 +451,7 @@ def check_adopted(file: Path) -> None:
     assert (records["validation_share"] == load_study(scale).papers[paper].tuning.validation_share).all()
     for method, of_method in records.groupby("method", sort=False):
         finished = of_method.groupby("point", sort=False).filter(lambda rows: (rows["status"] == "ok").all())
-        means = finished["accuracy"].astype(float).groupby(finished["point"], sort=False).mean()
+        means = finished["score"].astype(float).groupby(finished["point"], sort=False).mean()
         chosen = of_method.loc[of_method["chosen"] == "yes", "point"].unique().tolist()
         assert chosen == ([means.idxmax()] if len(means) else []), method
 
@@ -394,7 +472,7 @@ def test_what_is_not_the_best_of_its_search_is_caught(made, tmp_path):
         [row | {"chosen": "yes" if row["point"] in ("sgd-0.1", "gan-0.0002") else ""} for row in rows],
         rows[1:],
         [row | {"overlay": row["overlay"].replace("0.1", "0.2")} for row in rows],
-        [row | {"accuracy": "0.9"} if row["point"] == "gan-0.001" else row for row in rows],
+        [row | {"score": "0.9"} if row["point"] == "gan-0.001" else row for row in rows],
     ):
         pd.DataFrame(spoilt).to_csv(file, index=False)
         assert file.read_text() != text
