@@ -1,12 +1,16 @@
 """The rules of the benchmark's page, held to its file: the same images and the same passes over them for everybody."""
 
+import re
+
+import pandas as pd
 import pytest
 import torch
+import yaml
 
 from common.codehash import ROOT
 from common.spec import Spec
 from diptych.assembly import build_algorithm
-from diptych.configuration import paper_yaml, read_scale
+from diptych.configuration import paper_yaml, read_paper, read_scale
 from diptych.study import Study, load_study
 from federation import Phase
 from federation.hooks import FineTuning
@@ -103,9 +107,9 @@ def test_ranks_are_over_blocks_that_nobody_is_left_out_of():
     assert all(open_to <= methods for methods in asked.values())
 
 
-def test_whoever_answers_or_encodes_is_tuned_on_as_many_points():
-    """By the records of whose accuracy there are any, or of whose code of content; FedBN, which the documentation adds,
-    is not of the study."""
+def test_everybody_is_tuned_on_as_many_points():
+    """By the records of whose accuracy there are any, or of whose code of content, or of whose translations, but for
+    FedINB's, whose maps have no rate; FedBN, which the documentation adds, is not of the study."""
     study = load_study("reference-common")
     config = study.papers["common"]
     assert config.tuning is not None
@@ -115,10 +119,28 @@ def test_whoever_answers_or_encodes_is_tuned_on_as_many_points():
     answering = set(records.loc[records["metric"] == "accuracy_worst_client", "method"])
     answering |= set(records.loc[(records["metric"] == "accuracy") & (records["role"] == "shared"), "method"])
     assert len(answering) > 15
-    tuned = {
-        by: {m for grid in config.tuning.grids if grid.by == by for m in grid.methods} for by in ("answers", "codes")
-    }
+    tuned = {grid.by: set(grid.methods) for grid in config.tuning.grids if grid.by != "answers"}
+    tuned["answers"] = {m for grid in config.tuning.grids if grid.by == "answers" for m in grid.methods}
     assert answering - {"fedbn"} == tuned["answers"]
     encoding = records[records["setting"] == "probe=linear;features=content;target=label"]
-    by_variant = {f"{m}:{v}".removesuffix(":") for m, v in zip(encoding["method"], encoding["variant"], strict=True)}
-    assert by_variant - answering - {"fedbn"} == tuned["codes"]
+    assert _variants(encoding) - answering - {"fedbn"} == tuned["codes"]
+    translating = records[(records["setting"] == "images=translated") & (records["control"] == "")]
+    able = {variant for variant in _variants(translating) if not variant.startswith("fedinb")}
+    assert able - answering - tuned["codes"] == tuned["translations"]
+
+
+def _variants(records: pd.DataFrame) -> set[str]:
+    return {f"{m}:{v}".removesuffix(":") for m, v in zip(records["method"], records["variant"], strict=True)}
+
+
+def test_svhn_joins_as_the_page_says():
+    page = " ".join((ROOT / "docs" / "common-ground.md").read_text().split())
+    (overlay,) = re.findall(r"Whoever has SVHN as well lays `(.*?)` over the study", page)
+    read = load_study("reference-common")
+    papers = read_scale("reference-common").papers
+    study = Study(
+        "reference-common", read.scale, {"common": read_paper("common", papers["common"] | yaml.safe_load(overlay))}
+    )
+    spec = study.specs["common/natural_equal/fedavg/default/2011"]
+    assert spec.data.styles == read.specs[spec.run].data.styles | {"svhn": "svhn[0::8]"}
+    assert spec.data.unseen == ["scans"]

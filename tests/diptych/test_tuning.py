@@ -244,8 +244,8 @@ def test_a_trial_of_other_settings_is_refused(made, tmp_path):
 BY_CODES = {"methods": ["fedavg:simclr"], "points": ["adam-0.001", "adam-0.01"], "by": "codes"}
 
 
-def _encoders(grid: dict, **changed: object) -> Study:
-    """`tiny` with a search among self-supervised encoders on common ground, of one round."""
+def _study(grid: dict, **changed: object) -> Study:
+    """`tiny` with a search on common ground, of one round."""
     scale = load_study("tiny").scale
     tuning = {"budget": {"training": {"rounds": 1}}, "grids": [grid], "chosen_at": "tiny"}
     overlay = merged({"defaults": scale.defaults}, scale.papers["common"]) | {"tuning": tuning} | changed
@@ -256,7 +256,7 @@ def _encoders(grid: dict, **changed: object) -> Study:
 def encoders(tmp_path_factory) -> tuple[Study, Path]:
     """A search by codes, and its trained folders."""
     runs = tmp_path_factory.mktemp("encoders")
-    study = _encoders(BY_CODES | {"budget": {"features": True, "abilities": ["codes"]}})
+    study = _study(BY_CODES | {"budget": {"features": True, "abilities": ["codes"]}})
     for trial in study.trials.values():
         train(trial.spec, runs / trial.spec.run, "")
     return study, runs
@@ -298,7 +298,7 @@ def test_what_has_left_no_codes_is_not_compared_by_them(encoders, tmp_path):
 
 def test_codes_are_not_compared_without_a_probe():
     with refused("common: tuning.grids: to compare codes, `evaluation` must have a `probe`"):
-        study = _encoders(BY_CODES)
+        study = _study(BY_CODES)
         study.papers["common"].evaluation.pop("probe")
         _ = study.trials
 
@@ -313,7 +313,9 @@ BY_TRANSLATIONS = {"methods": ["fedavg:stargan"], "points": ["adam-0.001", "adam
 def translators(tmp_path_factory) -> tuple[Study, Path]:
     """A search by translations, and its trained folders."""
     runs = tmp_path_factory.mktemp("translators")
-    study = _encoders(BY_TRANSLATIONS | {"budget": {"features": True, "abilities": ["translation"], "training": {"rounds": 5}}})
+    study = _study(
+        BY_TRANSLATIONS | {"budget": {"features": True, "abilities": ["translation"], "training": {"rounds": 5}}}
+    )
     for trial in study.trials.values():
         train(trial.spec, runs / trial.spec.run, "")
     return study, runs
@@ -452,6 +454,8 @@ def check_adopted(file: Path) -> None:
     for method, of_method in records.groupby("method", sort=False):
         finished = of_method.groupby("point", sort=False).filter(lambda rows: (rows["status"] == "ok").all())
         means = finished["score"].astype(float).groupby(finished["point"], sort=False).mean()
+        if (of_method["metric"] != "accuracy").all():
+            means = -means  # a distance
         chosen = of_method.loc[of_method["chosen"] == "yes", "point"].unique().tolist()
         assert chosen == ([means.idxmax()] if len(means) else []), method
 
