@@ -17,6 +17,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from common.files import written
+from common.records import IDENTITY
 from reporting.evidence import RANK, Grade
 from reporting.expressions import Aliases, Columns, Evaluator, Referee, Shelf, Tally
 from reporting.records import PUBLISHED, read_csv
@@ -107,7 +108,8 @@ def findings(
     aliases: Aliases | None = None,
     undecided: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Finding]:
-    """Evaluate every claim of a paper, at each scale by itself; the best founded finding stands.
+    """Evaluate every claim of a paper, at each scale by itself, and where it asks for what no scale has alone, on what
+    is as published of several, which is of one experiment; the best founded finding stands.
 
     Args:
         records: ours, of one scale or several, averages included.
@@ -118,6 +120,7 @@ def findings(
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     shelves = {str(scale): Shelf.of(part) for scale, part in ours.groupby("scale")} or {"": Shelf.of(ours)}
+    together = Shelf.of(_as_published(ours))
     claims = read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
@@ -131,21 +134,35 @@ def findings(
                 "printed": PRINTED[claim["published_holds"]],
             }
             several = [
-                Finding(
-                    **about,
-                    scale=scale,
-                    **_outcome(
-                        claim["inequality"],
-                        Evaluator(shelf, columns, aliases or {}),
-                        (undecided or {}).get(scale, {}).get(claim["claim_id"], ""),
-                    ),
-                )
+                _finding(about, claim["inequality"], scale, Evaluator(shelf, columns, aliases or {}), undecided or {})
                 for scale, shelf in shelves.items()
             ]
-            best, *others = sorted(several, key=lambda finding: finding.rank)
+            several.sort(key=lambda finding: finding.rank)
+            joint = _finding(about, claim["inequality"], "", Evaluator(together, columns, aliases or {}), {})
+            if joint.scale not in shelves and joint.rank < several[0].rank:
+                several.insert(0, joint)
+            best, *others = several
             told = [other.told for other in others if other.verdict is not Outcome.NOT_MEASURED]
             found.append(replace(best, passed_over="; ".join(told)))
     return found
+
+
+def _finding(
+    about: dict[str, str],
+    expression: str,
+    scale: str,
+    evaluator: Evaluator,
+    undecided: Mapping[str, Mapping[str, str]],
+) -> Finding:
+    """What the records that an evaluator has say of a claim: `about` it, at the scales of those that it rests on."""
+    outcome = _outcome(expression, evaluator, undecided.get(scale, {}).get(about["claim"], ""))
+    return Finding(**about, **({"scale": scale} | outcome))
+
+
+def _as_published(records: pd.DataFrame) -> pd.DataFrame:
+    """The records that differ in nothing from what was published, each number once for each seed."""
+    alike = records[(records["differs"] == "") & (records["stand_in"] != "yes")]
+    return alike.drop_duplicates([*IDENTITY, "seed"])
 
 
 def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
@@ -163,7 +180,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:
         verdict, why = Outcome.FOR, f"{tally.asked - tally.measured} comparisons were not measured"
-    return {
+    return ({"scale": " and ".join(sorted({found.scale for found in used}))} if used else {}) | {
         "verdict": verdict,
         "points": "" if truth is None else "for" if truth else "against",
         "why": why or ("" if random or truth is None else COUNTED_ALONE),

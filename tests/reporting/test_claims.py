@@ -296,6 +296,30 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
     assert found.passed_over == "for at small, reduced, 3 seeds, 3 of 3 hold"
 
 
+@pytest.mark.parametrize(
+    ("differs", "scale", "measured"),
+    [("", "digits and things", 2), ("training.rounds", "digits", 1)],
+    ids=["as published", "reduced"],
+)
+def test_what_no_scale_has_alone_is_asked_of_what_is_as_published_of_several(differs, scale, measured, monkeypatch):
+    """Of reduced numbers it is not, which are of two experiments. A seed that both have counts once."""
+    ask = (
+        "all(q('accuracy', dataset=d, method='a') > q('accuracy', dataset=d, method='b') for d in ('mnist', 'fmnist'))"
+    )
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    runs = [("digits", "mnist", "123", ""), ("things", "fmnist", "12", differs), ("things", "mnist", "1", "")]
+    rows = [
+        {"metric": "accuracy", "dataset": d, "method": m, "seed": seed, "value": value, "scale": at, "differs": other}
+        for at, d, seeds, other in runs
+        for seed in seeds
+        for m, value in (("a", 0.9), ("b", 0.1 + 0.001 * int(seed) + 0.0001 * (at == "things")))
+    ]
+    (found,) = findings("fedstyle", _records(rows), {})
+    assert (found.scale, found.measured) == (scale, measured)
+    assert found.seeds == (2 if differs == "" else 3)
+
+
 def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
     """p = 0.033 by itself, which of three is no news; the noise is that of the comparison itself."""
     doubtful = [-0.04, -0.001, -0.03]
