@@ -18,7 +18,7 @@ import pandas as pd
 
 from common.files import written
 from common.records import IDENTITY
-from reporting.evidence import RANK, Grade
+from reporting.evidence import AND, RANK, Grade
 from reporting.expressions import Aliases, Columns, Evaluator, Referee, Shelf, Tally
 from reporting.records import PUBLISHED, read_csv
 from reporting.verdict import ALPHA, COUNTED, SEEDS, Spread
@@ -180,7 +180,8 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:
         verdict, why = Outcome.FOR, f"{tally.asked - tally.measured} comparisons were not measured"
-    return ({"scale": " and ".join(sorted({found.scale for found in used}))} if used else {}) | {
+    scales = sorted({scale for found in used for scale in found.scale.split(AND)})
+    return ({"scale": AND.join(scales)} if scales else {}) | {
         "verdict": verdict,
         "points": "" if truth is None else "for" if truth else "against",
         "why": why or ("" if random or truth is None else COUNTED_ALONE),

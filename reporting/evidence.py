@@ -26,17 +26,19 @@ class Grade(StrEnum):
 
 
 RANK = list(Grade)
+AND = " and "
+"""Between the scales of what rests on several."""
 USED = ["seed", "value", "scale", "metric", "unit", "differs", "budget", "stand_in", "measured_as", "run"]
 """The columns of a record that make evidence."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the runs of one scale say of one number.
+    """What runs say of one number.
 
     Attributes:
         values: by seed; NaN where a run diverged.
-        scale: of config/scales.
+        scale: of config/scales; of several, joined by `AND`.
         metric, unit: what was measured, and in what.
         differs: the keys in which the runs are other than published; `unknown` if nothing published is like them.
         budget: the share of the published training that they have had; NaN if it is not known.
@@ -116,7 +118,7 @@ def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
         by_seed[str(row["seed"])].append(row["value"])
     return Evidence(
         values={seed: float(np.mean(by_seed[seed])) for seed in sorted(by_seed)},
-        scale=rows[0]["scale"],
+        scale=AND.join(sorted({row["scale"] for row in rows})),
         metric=rows[0]["metric"],
         unit=rows[0]["unit"],
         differs=tuple(sorted({key for row in rows for key in row["differs"].split()})),

@@ -272,7 +272,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Shelf:
-    """The records of one paper and scale, averages included and controls left out, to be found by their columns."""
+    """The records of one paper and experiment with averages, without controls, to be found by their columns."""
 
     records: pd.DataFrame
     index: dict[str, dict[str, set[int]]]
@@ -310,7 +310,7 @@ class Shelf:
 
 @dataclass
 class Evaluator:
-    """Evaluates an expression over the records of one paper and scale.
+    """Evaluates an expression over the records of one paper and experiment.
 
     Attributes:
         fixed: column values that every query of a claim gets where it names none.
