@@ -12,10 +12,24 @@ EVERY_RECORD = ("run", "scale", "seed", "code", "spec", "versions", "hardware", 
 TRAINED = ("sources_sha256", "wall_s")
 """Columns that no record of a run leaves empty; what is counted of a specification needs no images and no time."""
 
+TIMES = "common-times"
+"""The table of seconds and memory, which are never the same twice."""
+
 
 def results(checkout: Checkout) -> Path:
     """Where everything of scale `tiny` is."""
     return checkout.path / "results" / "tiny"
+
+
+def check_same(one: Checkout, other: Checkout, kind: str) -> None:
+    """Both have the same files of a kind, such as `tables`, with the same in them, but for seconds and memory."""
+    ours, theirs = (
+        {file.name: file.read_bytes() for file in (results(checkout) / kind).iterdir() if file.is_file()}
+        for checkout in (one, other)
+    )
+    assert ours
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if ours[name] != theirs[name] and not name.startswith(TIMES)] == []
 
 
 def check_runs(checkout: Checkout) -> None:

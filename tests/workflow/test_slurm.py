@@ -16,7 +16,7 @@ from common.spec import read_yaml
 from diptych.configuration import merged
 from tests.checkout import Checkout
 from tests.slurm import Cluster, missing, until
-from tests.workflow.checks import results
+from tests.workflow.checks import check_same, results
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -71,14 +71,6 @@ def here(tmp_path_factory) -> Checkout:
     return checkout
 
 
-def _check_tables(here: Checkout, there: Checkout) -> None:
-    ours, theirs = (sorted((results(checkout) / "tables").iterdir()) for checkout in (here, there))
-    assert [file.name for file in ours] == [file.name for file in theirs]
-    assert ours
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.read_bytes() == other.read_bytes(), one.name
-
-
 def _jobs(cluster: Cluster, checkout: Checkout, states: str = "all") -> list[str]:
     """Slurm's jobs of a checkout."""
     rows = cluster.says("squeue", "--noheader", f"--states={states}", "--format=%i %Z").splitlines()
@@ -96,7 +88,7 @@ def test_the_tables_are_those_of_one_machine_and_short_jobs_share_a_place_in_the
     cluster.says("scancel", others)
     said, _ = process.communicate()
     assert process.returncode == 0, said
-    _check_tables(here, there)
+    check_same(here, there, "tables")
     runs = len(list((results(there) / "runs").rglob("provenance.json")))
     assert len(_jobs(cluster, there)) == 2 < runs
 
@@ -118,7 +110,7 @@ def test_nothing_is_lost_and_nothing_done_twice_when_snakemake_itself_is_killed(
     until(lambda: not _jobs(cluster, there, "RUNNING"))
     finished = {file: file.stat().st_mtime for file in (results(there) / "runs").rglob("model.safetensors")}
     there.run(*TRIAL)
-    _check_tables(here, there)
+    check_same(here, there, "tables")
     assert all(file.stat().st_mtime == time for file, time in finished.items())
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from diptych.study import load_study
 from tests.checkout import Checkout
 from tests.digits import same
-from tests.workflow.checks import check_records, check_runs, results
+from tests.workflow.checks import check_records, check_runs, check_same, results
 
 pytestmark = pytest.mark.slow
 
@@ -56,11 +56,7 @@ def test_any_number_of_cores_gives_the_same_tables(finished, tmp_path):
     other = Checkout(tmp_path / "diptych")
     other.snakemake(*EVERYTHING, cores=8)
     for kind in ("tables", "claims", "figures"):
-        names = sorted(file.name for file in (results(finished) / kind).iterdir() if file.is_file())
-        assert names == sorted(file.name for file in (results(other) / kind).iterdir() if file.is_file())
-        for name in names:
-            ours, theirs = ((results(c) / kind / name).read_bytes() for c in (finished, other))
-            assert ours == theirs, name
+        check_same(finished, other, kind)
 
 
 # ---- interrupted
