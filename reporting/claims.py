@@ -148,7 +148,7 @@ def findings(
 
 
 def _finding(
-    about: dict[str, str],
+    about: dict[str, Any],
     expression: str,
     scale: str,
     evaluator: Evaluator,
