@@ -13,6 +13,7 @@ import sys
 import tempfile
 import venv
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 PEERS = ("flower", "pfl")
@@ -38,6 +39,7 @@ def python_of(peer: str, cache: Path | None = None) -> Path:
     folder = (cache or _cache()) / f"{peer}-{named}"
     if not (folder / "complete").exists():
         _make(folder, HERE / f"{peer}.txt")
+    _see_our_torch(folder)  # an environment outlives the one that it was made from
     return folder / "bin" / "python"
 
 
@@ -56,11 +58,15 @@ def _make(folder: Path, pinned: Path) -> None:
         done = subprocess.run(command, cwd=elsewhere, env=alone, capture_output=True, text=True)
     if done.returncode:
         raise NotInstalled(f"{pinned.name}: {(done.stderr.strip().splitlines() or ['pip failed'])[-1]}")
-    import torch  # takes seconds, and only here
-
-    (packages,) = folder.glob("lib/python*/site-packages")
-    (packages / "torch-of-the-project.pth").write_text(f"{Path(torch.__file__).parents[1]}\n")  # after its own
     (folder / "complete").touch()
+
+
+def _see_our_torch(folder: Path) -> None:
+    (packages,) = folder.glob("lib/python*/site-packages")
+    ours = find_spec("torch")  # which takes no seconds, as its import would
+    assert ours
+    assert ours.origin
+    (packages / "torch-of-the-project.pth").write_text(f"{Path(ours.origin).parents[1]}\n")  # after its own
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -173,6 +174,18 @@ def test_an_environment_that_cannot_be_made_is_not_taken_for_one(monkeypatch, tm
     python = python_of("flower", tmp_path / "cache")
     said = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
     assert said.stdout.strip() == torch.__version__
+
+
+@pytest.mark.slow
+def test_an_environment_outlives_the_one_that_it_was_made_from(monkeypatch, tmp_path):
+    """Whose torch it saw, and which is gone by now."""
+    (tmp_path / "flower.txt").write_text("")
+    monkeypatch.setattr(environment, "HERE", tmp_path)
+    python = python_of("flower", tmp_path / "cache")
+    (link,) = python.parents[1].glob("lib/python*/site-packages/torch-of-the-project.pth")
+    link.write_text("/nowhere\n")
+    assert python_of("flower", tmp_path / "cache") == python
+    assert (Path(link.read_text().strip()) / "torch").is_dir()
 
 
 @pytest.mark.slow
