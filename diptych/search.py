@@ -1,10 +1,10 @@
 """Comparing the trials of a search: which point of its grid each method does best at."""
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -48,12 +48,6 @@ def compare(trials: Collection[Trial], rounds: str, probe: Overlay, folders: Pat
     return [row | {"chosen": CHOSEN if best.get(row["method"]) == row["point"] else ""} for row in rows]
 
 
-class _Best(Protocol):
-    """`max` or `min`."""
-
-    def __call__(self, points: Iterable[str], /, *, key: Callable[[str], float]) -> str: ...
-
-
 @dataclass(frozen=True)
 class _Score:
     """What trials are compared by: one of a run's records, of validation images, since a trial has no others.
@@ -62,7 +56,7 @@ class _Score:
         metric, setting: of the record.
         evaluation, settings: which makes it.
         lacks: what a run without it lacks.
-        best: of several points' scores the highest, or the least.
+        best: `max` or `min`, of points by their scores.
     """
 
     metric: str
@@ -70,7 +64,7 @@ class _Score:
     evaluation: str
     settings: Overlay
     lacks: str
-    best: _Best = max
+    best: Callable[..., str] = max
 
     def of(self, run: RunFolder) -> float:
         """InputError if the run has no such record."""

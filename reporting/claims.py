@@ -120,7 +120,7 @@ def findings(
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     shelves = {str(scale): Shelf.of(part) for scale, part in ours.groupby("scale")} or {"": Shelf.of(ours)}
-    together = Shelf.of(_as_published(ours))
+    together = Shelf.of(_as_published(ours)) if len(shelves) > 1 else None
     claims = read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
@@ -138,9 +138,10 @@ def findings(
                 for scale, shelf in shelves.items()
             ]
             several.sort(key=lambda finding: finding.rank)
-            joint = _finding(about, claim["inequality"], "", Evaluator(together, columns, aliases or {}), {})
-            if joint.scale not in shelves and joint.rank < several[0].rank:
-                several.insert(0, joint)
+            if together is not None:
+                joint = _finding(about, claim["inequality"], "", Evaluator(together, columns, aliases or {}), {})
+                if joint.scale not in shelves and joint.rank < several[0].rank:
+                    several.insert(0, joint)
             best, *others = several
             told = [other.told for other in others if other.verdict is not Outcome.NOT_MEASURED]
             found.append(replace(best, passed_over="; ".join(told)))

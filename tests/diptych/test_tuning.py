@@ -287,15 +287,6 @@ def test_codes_are_compared_by_what_a_linear_classifier_reads_of_the_label_on_va
         assert {row["setting"] for row in rows} == {"probe=linear;features=content;target=label"}
 
 
-def test_what_has_left_no_codes_is_not_compared_by_them(encoders, tmp_path):
-    study, made = encoders
-    trial, other = study.trials.values()
-    runs = shutil.copytree(made, tmp_path / "runs")
-    write_arrays(runs / trial.spec.run / "features.npz", {})
-    with refused("features.npz: has no code of content to compare trials by; see abilities"):
-        compare([trial, other], "all", study.papers["common"].evaluation["probe"], runs)
-
-
 def test_codes_are_not_compared_without_a_probe():
     with refused("common: tuning.grids: to compare codes, `evaluation` must have a `probe`"):
         study = _study(BY_CODES)
@@ -374,13 +365,20 @@ def test_translations_are_held_against_validation_images(translators):
         assert held_out.issuperset(real)
 
 
-def test_what_has_left_no_translations_is_not_compared_by_them(translators, tmp_path):
-    study, made = translators
+@pytest.mark.parametrize(
+    ("search", "file", "lacks"),
+    [
+        ("encoders", "features.npz", "has no code of content to compare trials by; see abilities"),
+        ("translators", "samples.npz", "has no translated images to compare trials by; see abilities"),
+    ],
+)
+def test_what_has_left_nothing_to_compare_is_not_compared(search, file, lacks, request, tmp_path):
+    study, made = request.getfixturevalue(search)
     trial, other = study.trials.values()
     runs = shutil.copytree(made, tmp_path / "runs")
-    write_arrays(runs / trial.spec.run / "samples.npz", {})
-    with refused("samples.npz: has no translated images to compare trials by; see abilities"):
-        compare([trial, other], "all", {}, runs)
+    write_arrays(runs / trial.spec.run / file, {})
+    with refused(f"{file}: {lacks}"):
+        compare([trial, other], "all", study.papers["common"].evaluation["probe"], runs)
 
 
 # ---- what is used
