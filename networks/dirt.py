@@ -1,5 +1,6 @@
 """The classifier that domains are generalised with: Nguyen et al. 2021 (DIRT), with FedDIRT's norms."""
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from common.settings import strict_call
@@ -13,6 +14,20 @@ def _xavier(*layers: nn.Module) -> nn.Sequential:
         if isinstance(layer, nn.Conv2d | nn.Linear):
             nn.init.xavier_uniform_(layer.weight)
     return nn.Sequential(*layers)
+
+
+class _NormAndPool(nn.Module):
+    """Instance norm, ReLU and 2x2 max-pooling, as a CPU does them fastest.
+
+    Instance norm is a group norm with a group for each channel; a pixel's channels lie together when the largest pixel
+    is looked for; and ReLU comes after that, which changes nothing. A step then takes three quarters of the time.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (batch, channels, height, width) -> (batch, channels, height / 2, width / 2)."""
+        x = F.group_norm(x.contiguous(), x.shape[1])
+        x = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # channels-last, by what vmap can map as well
+        return F.relu(F.max_pool2d(x, 2))
 
 
 class DIRT(nn.Module):
@@ -31,13 +46,8 @@ class DIRT(nn.Module):
         for _ in range(2):
             side = (side - 4 + 2 * padding) // 2
         self.layers = _xavier(
-            *(
-                nn.Conv2d(channels, 32, 5, padding=padding, bias=False),
-                nn.InstanceNorm2d(32),
-                nn.ReLU(),
-                nn.MaxPool2d(2),
-            ),
-            *(nn.Conv2d(32, 64, 5, padding=padding, bias=False), nn.InstanceNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(channels, 32, 5, padding=padding, bias=False), _NormAndPool()),
+            *(nn.Conv2d(32, 64, 5, padding=padding, bias=False), _NormAndPool()),
             nn.Flatten(),
             nn.Linear(64 * side**2, FEATURES),
         )
