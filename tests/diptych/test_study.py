@@ -117,15 +117,15 @@ def test_padpafs_settings(paper):
 
 
 @pytest.mark.parametrize("scale", ["tiny", "digits", "reference-feddva", "reduced", "paper"])
-def test_feddvas_reconstruction_has_the_balance_of_28_pixels_at_every_scale(scale):
-    """Of MNIST alone, which scales bring to another size; other images have the size of the paper, and its sum."""
+def test_feddvas_reconstruction_has_the_balance_of_the_papers_size_at_every_scale(scale):
+    """Of digits and faces, which scales bring to another size; CIFAR-10 has the size of the paper, and its sum."""
     specs = load_study(scale).specs.values()
     runs = [s for s in specs if (s.labels["paper"], s.algorithm["name"]) == ("feddva", "feddva")]
     assert runs
     for spec in runs:
-        mnist = spec.labels["dataset"] == "mnist"
-        assert spec.algorithm.get("reconstruction_pixels") == (28 * 28 if mnist else None)
-        assert mnist or spec.data.image_size == {"cifar10": 32, "celeba": 64}[spec.labels["dataset"]]
+        side = {"mnist": 28, "celeba": 64}.get(spec.labels["dataset"])
+        assert spec.algorithm.get("reconstruction_pixels") == (side and side**2)
+        assert side or spec.data.image_size == 32
 
 
 def test_feddvas_settings(paper):
