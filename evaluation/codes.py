@@ -140,7 +140,8 @@ def probe(
         standardised: see `Codes`.
         one_number_each: codes by several encoders are probed at once, each first mapped to a number (PaDPaF,
             App. C.2.2).
-        snapshots: whether the published protocol is repeated after each snapshot.
+        snapshots: whether the published protocol is repeated after each snapshot; at the end its number then stands
+            once more, under the last round.
     """
     settings = ProbeSettings(epochs, batch_size, lr, DECAY)
     asked = [target for target in targets if _is_read(run, target)]
@@ -151,8 +152,10 @@ def probe(
         repeated: list[Protocol] = ["published"] if when else protocols or ["sound"]
         for target, protocol in product(asked, repeated) if controls else ():
             for row in _probed(shown, target, controls, protocol, settings, run.spec.seed):
-                own = "" if row.get("control") in FLOORS else role
-                yield row | {"setting": row["setting"] + when, "role": own}
+                row |= {"setting": row["setting"] + when, "role": "" if row.get("control") in FLOORS else role}
+                yield row
+                if snapshots and not when and protocol == "published":
+                    yield row | {"setting": f"{row['setting']};round={run.spec.training.rounds}"}
 
 
 def _is_read(run: RunFolder, target: Target) -> bool:

@@ -28,6 +28,10 @@ Gaussian = tuple[np.ndarray, np.ndarray]
 """Mean (d,) and covariance (d, d)."""
 
 
+BY_ROUND = "by-round"
+"""The protocol of a curve."""
+
+
 def gaussian(features: np.ndarray, what: str) -> Gaussian:
     """Mean and covariance of features (n, d), as pytorch-fid takes them.
 
@@ -113,6 +117,7 @@ def fid(
     extractors: list[Literal["domain-classifier", "inception"]],
     images: PositiveInt = 7520,
     after: PositiveInt | None = None,
+    snapshots: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The Fréchet distance of each client's generated images to its training images, and the mean over clients.
 
@@ -126,6 +131,8 @@ def fid(
 
     Args:
         after: runs with a snapshot of this round are measured as they were then, others at their end.
+        snapshots: whether generated images are measured after each earlier snapshot as well, and those of the end once
+            more, under the protocol `by-round` as `rounds=...`.
     """
     if not any(key.endswith("/generated") for key in run.samples):
         return
@@ -133,8 +140,13 @@ def fid(
         extract, sha = extractor(name, run)
         what = f"{name}-{sha[:8]}"
         if not run.spec.start:
-            arrays = run.after(after) if after in run.snapshots else run.samples
+            end = after if after is not None and after in run.snapshots else run.spec.training.rounds
+            arrays = run.samples if end == run.spec.training.rounds else run.after(end)
             yield from _distances(what, extract, arrays, _shown(run, arrays), images)
+            for round in [n for n in run.snapshots if n < end] + [end] if snapshots else []:
+                then = arrays if round == end else run.after(round)
+                shown = {(f"rounds={round}", ""): _of_clients(then, "generated")}
+                yield from (row | {"protocol": BY_ROUND} for row in _distances(what, extract, then, shown, images))
             continue
         moments = {round: run.after(round) for round in run.snapshots} | {run.spec.training.rounds: run.samples}
         for round, arrays in moments.items():

@@ -303,6 +303,15 @@ def test_after_snapshots_the_published_protocol_is_repeated_if_that_is_asked_for
     assert [len(fit["test"][0][0]) for fit in fitted] == [50, N]
 
 
+def test_the_published_number_at_the_end_stands_under_its_round_too_where_there_are_snapshots(tmp_path):
+    """So that a curve over rounds has its end, and whoever takes a share of the rounds knows how many there were."""
+    run = _run(tmp_path, _codes("label", "client"))
+    ask = partial(probe, run, images={"": "plain"}, targets=["label"], codes={"content": []}, protocols=["published"])
+    name = "probe=linear;features=content;target=label"
+    (end,) = ask()
+    assert list(ask(snapshots=True)) == [end, end | {"setting": f"{name};round={run.spec.training.rounds}"}]
+
+
 def test_there_is_an_answer_for_each_label_and_none_for_more(fitted):
     """Of what is scored on, as well: here the largest label is in neither of the training sets."""
     pair = torch.zeros(6, 2), torch.zeros(4, 2)

@@ -410,6 +410,30 @@ def test_a_long_run_is_measured_after_the_round_that_the_table_is_of(tmp_path):
     assert distance(7) == distance(None), "a run without that snapshot"
 
 
+def test_by_round_there_is_a_distance_for_each_snapshot_until_the_round_that_the_table_is_of(tmp_path):
+    rng = np.random.default_rng(0)
+    run, real = RunFolder(tmp_path, _judge(tmp_path)), _shades(60, rng)
+    for round, level in ((1, 220), (2, 140), (3, 90), (4, 70)):
+        arrays = {"real": real, "generated": _shades(level, rng), "style": np.array("a")}
+        name = "samples.npz" if round == 4 else f"after-{round}.npz"
+        run.write_arrays(name, {f"client/0/{key}": array for key, array in arrays.items()})
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("{rounds: 1}", "{rounds: 4}") + "snapshots: [1, 2, 3]\n")
+    run.write_provenance({"status": "ok"})
+
+    def distances(after: int | None, snapshots: bool = True) -> dict[str, float]:
+        records = frechet.fid(run, extractors=["domain-classifier"], after=after, snapshots=snapshots)
+        means = [r for r in records if r["client"] == "all" and not r["control"]]
+        assert [bool(r["setting"]) for r in means] == [r.get("protocol") == "by-round" for r in means]
+        return {r["setting"]: r["value"] for r in means}
+
+    whole, until_3 = distances(None), distances(3)
+    assert list(whole) == ["", "rounds=1", "rounds=2", "rounds=3", "rounds=4"]
+    assert whole.pop("") == whole["rounds=4"]
+    assert sorted(whole.values(), reverse=True) == list(whole.values())
+    assert until_3 == {"": whole["rounds=3"], **{f"rounds={n}": whole[f"rounds={n}"] for n in (1, 2, 3)}}
+    assert list(distances(3, snapshots=False)) == [""]
+
+
 SPEC = """
 run: padpaf/c/padpaf/default/1
 scale: tiny
