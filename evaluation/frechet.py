@@ -1,7 +1,7 @@
 """The Fréchet distance between two sets of images (FID), under the features of a stated network."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
@@ -26,10 +26,6 @@ Images = dict[int, np.ndarray]
 """Images by client, (n, channels, size, size) bytes each."""
 Gaussian = tuple[np.ndarray, np.ndarray]
 """Mean (d,) and covariance (d, d)."""
-
-
-BY_ROUND = "by-round"
-"""The protocol of a curve."""
 
 
 def gaussian(features: np.ndarray, what: str) -> Gaussian:
@@ -142,17 +138,25 @@ def fid(
         if not run.spec.start:
             end = after if after is not None and after in run.snapshots else run.spec.training.rounds
             arrays = run.samples if end == run.spec.training.rounds else run.after(end)
-            yield from _distances(what, extract, arrays, _shown(run, arrays), images)
-            for round in [n for n in run.snapshots if n < end] + [end] if snapshots else []:
-                then = arrays if round == end else run.after(round)
-                shown = {(f"rounds={round}", ""): _of_clients(then, "generated")}
-                yield from (row | {"protocol": BY_ROUND} for row in _distances(what, extract, then, shown, images))
+            rows = list(_distances(what, extract, arrays, _shown(run, arrays), images))
+            yield from rows
+            if snapshots:
+                for round in (n for n in run.snapshots if n < end):
+                    then = run.after(round)
+                    shown = {("", ""): _of_clients(then, "generated")}
+                    yield from _by_round(round, _distances(what, extract, then, shown, images))
+                yield from _by_round(end, (row for row in rows if not row["setting"] and not row["control"]))
             continue
         moments = {round: run.after(round) for round in run.snapshots} | {run.spec.training.rounds: run.samples}
         for round, arrays in moments.items():
             generated = _of_clients(arrays, "generated")
             shown = {(f"phase=new-clients;rounds={round}", ""): generated}
             yield from _distances(what, extract, arrays, shown, images)
+
+
+def _by_round(round: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same as points of a curve."""
+    yield from (row | {"setting": f"rounds={round}", "protocol": "by-round"} for row in rows)
 
 
 def clients_of(arrays: Arrays) -> list[int]:
