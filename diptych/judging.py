@@ -56,9 +56,11 @@ def _pool(dealt: Partition, of_styles: tuple[Tensor, ...]) -> tuple[Tensor, Tens
     """The images (n,) that a judge may see, and who may see them: (n, styles that clients have), 0 or 1.
 
     Where styles deal one source's images out between them, each style sees all of them here: the judge is not a client.
+    Where images have their style by an attribute, they keep it.
     """
     of_seen = tuple(of_styles[style] for style in dealt.seen)
-    everyone = of_seen if dealt.own_sources else (torch.cat(of_seen).unique(),) * len(of_seen)
+    shared = not dealt.own_sources and dealt.turns is None
+    everyone = (torch.cat(of_seen).unique(),) * len(of_seen) if shared else of_seen
     indices = torch.cat(everyone).unique()
     return indices, torch.stack([torch.isin(indices, own) for own in everyone], dim=1).float()
 

@@ -84,7 +84,8 @@ def _exchanged(shown: Judged) -> Rows:
 
     An image is edited by its own client's decoder: `swap=c` puts in another's c, `swap=z` another's z.
     `label_agreement` and `mark_agreement`: the judge reads the label, the client's mark, of the image that was edited;
-    on faces, whose labels are identities, `attribute_change` instead: another hairstyle is read than before.
+    on faces, whose labels are identities, `attribute_change` instead: another hairstyle is read than before, of which
+    the ceiling is how often it is read off a test image of the client whose code was put in.
     `decoder=other`: the same by the decoder of the client whose code was put in. `client_accuracy`: the client read
     from the image is the one whose c it has. The control is the reconstruction, with nothing exchanged, and
     `reconstruction_error` its mean squared difference of a pixel in [0, 1]; ceilings are of real test images.
@@ -113,8 +114,10 @@ def _swapped(arrays: Arrays, judge: Judge, place: str, a: int, b: int, *, faces:
             return {"attribute_change": judge(arrays[f"client/{client}/real"])[2][:n]}
         return {"label_agreement": arrays[f"client/{client}/real/labels"][:n], "mark_agreement": client}
 
-    ought = ({} if faces else edited(a)) | {"client_accuracy": a}
+    ought = edited(a) | {"client_accuracy": a}
     yield Part({"setting": "", "control": "reconstruction"}, agreement(judge(again[:n]), ought))
+    if faces:
+        yield Part({"setting": "", "control": "ceiling"}, agreement(judge(arrays[f"client/{b}/real"][:n]), edited(a)))
     for code, images, decoder in (("z", z, a), ("c", c, b)):
         said = judge(images)
         yield Part({"setting": f"decoder of {code}"}, agreement(said, {"client_accuracy": b}))
