@@ -69,6 +69,8 @@ def _check(options: argparse.Namespace) -> None:
         options.data = data_root() if options.data is None else data_folder("--data", options.data)
     if not 1 <= given.get("threads", 1) <= THREADS:
         raise InputError(f"--threads: must be at least 1 and at most {THREADS}, got {options.threads}")
+    if (seeds := given.get("seeds")) is not None and seeds < 1:
+        raise InputError(f"--seeds: must be at least 1, got {seeds}")
     if not 0 <= given.get("checkpoint_every", 0) < math.inf:
         raise InputError(f"--checkpoint-every: must be a number of seconds, got {options.checkpoint_every}")
 
@@ -142,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("simpson", _simpson, "PaDPaF's experiment on Simpson's paradox: records, and the points of its figures")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     p.add_argument("--points", type=Path, required=True, help="what the figures show (CSV)")
+    p.add_argument("--seeds", type=int, metavar="N", help="N from the scale's first one on (default: the scale's)")
     _scale(p)
 
     p = command("count", _count, "what needs no run: records that follow from specifications or hold of any data")
@@ -319,6 +322,8 @@ def _simpson(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
     seeds = load_study(options.scale).scale.seeds
+    if options.seeds is not None:
+        seeds = [seeds[0] + n for n in range(options.seeds)]
     use_threads(1)
     from diptych.simpson import measure
 

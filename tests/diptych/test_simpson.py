@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
+from diptych.cli import main
 from diptych.simpson import _lines, federated, for_points, private_biases, router
+from diptych.study import load_study
 from federation import Simulation
 from objectives.linear import LinearRegression
 from partitions.simpson import simpson
@@ -42,3 +44,14 @@ def test_a_router_needs_the_target_to_be_nearly_right():
     assert without > 5 * with_target
     line = _lines("", "private biases", points, slope, biases)
     assert len(line) == 16
+
+
+def test_more_seeds_than_a_scale_has_go_on_from_its_first(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("diptych.simpson.measure", lambda scale, seeds, *files: asked.append(seeds))
+    files = "--out", str(tmp_path / "records.csv"), "--points", str(tmp_path / "points.csv")
+    first = load_study("tiny").scale.seeds
+    for more in ([], ["--seeds", "3"]):
+        assert main(["simpson", "--scale", "tiny", *files, *more]) == 0
+    assert asked == [first, [first[0], first[0] + 1, first[0] + 2]]
+    assert main(["simpson", "--scale", "tiny", *files, "--seeds", "0"]) == 2
