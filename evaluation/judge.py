@@ -77,8 +77,8 @@ def examined(network: JudgeNetwork, seen: Views, again: Tensor | None, draw: tor
 
     `accuracy`, for the `target` label and client; `confidence`, the mean of the largest probability of a label;
     `label_agreement`, how often the same label is read from an image in two clients' eyes: the most that a perfect
-    transfer of style could get. Of noise, which shows nothing: the share of images given each label, where it is not
-    nothing, and the largest.
+    transfer of style could get. Of noise, which shows nothing: the largest share of images given one label, and where
+    labels are no more than images, that of each.
 
     Args:
         seen: images as clients see them, labels and clients.
@@ -106,8 +106,8 @@ def examined(network: JudgeNetwork, seen: Views, again: Tensor | None, draw: tor
     shares = torch.bincount(of_noise.argmax(1), minlength=of_noise.shape[1]) / len(x)
     note("confidence", "target=label;images=only-noise", float(of_noise.softmax(1).amax(1).mean()))
     note("one_label", "target=label;images=only-noise", float(shares.max()))
-    for c in shares.nonzero().flatten().tolist():  # of thousands of people hardly one
-        note("label_share", f"label={c};images=only-noise", float(shares[c]))
+    for c, share in enumerate(shares.tolist() if len(shares) <= len(x) else []):  # of thousands of people hardly one
+        note("label_share", f"label={c};images=only-noise", share)
     return found
 
 

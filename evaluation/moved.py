@@ -94,15 +94,16 @@ def _exchanged(shown: Judged) -> Rows:
     pairs = sorted({tuple(map(int, key.split("/")[1:3])) for key in arrays if key.startswith("swap/")})
     for role, place in ENCODERS.items():
         if any(key.startswith(f"{place}swap/") for key in arrays):
-            parts = (part for a, b in pairs for part in _swapped(arrays, judge, place, a, b, faces=faces))
+            parts = (part for a, b in pairs for part in _swapped(shown, place, a, b, faces=faces))
             yield from (row | {"role": role} for row in averaged(parts))
     of = {"client_accuracy": "client"} | ({} if faces else {"label_agreement": "label", "mark_agreement": "client"})
     for metric, target in of.items():
         yield from judge.ceiling("accuracy", f"target={target}", of=metric)
 
 
-def _swapped(arrays: Arrays, judge: Judge, place: str, a: int, b: int, *, faces: bool) -> Iterator[Part]:
+def _swapped(shown: Judged, place: str, a: int, b: int, *, faces: bool) -> Iterator[Part]:
     """Numbers of client a's images with codes of client b's."""
+    arrays, judge = shown.arrays, shown.judge()
     z, c = (arrays[f"{place}swap/{a}/{b}/{code}"] for code in "zc")
     again, n = arrays[f"{place}client/{a}/reconstructed"], len(z)
     error = float(np.square(arrays[f"client/{a}/real"] / 255 - again / 255).mean())
@@ -111,13 +112,15 @@ def _swapped(arrays: Arrays, judge: Judge, place: str, a: int, b: int, *, faces:
     def edited(client: int) -> dict[str, Any]:
         """What ought to be read off images of this client's."""
         if faces:
-            return {"attribute_change": judge(arrays[f"client/{client}/real"])[2][:n]}
+            return {"attribute_change": shown.read(f"client/{client}/real")[2][:n]}
         return {"label_agreement": arrays[f"client/{client}/real/labels"][:n], "mark_agreement": client}
 
     ought = edited(a) | {"client_accuracy": a}
     yield Part({"setting": "", "control": "reconstruction"}, agreement(judge(again[:n]), ought))
     if faces:
-        yield Part({"setting": "", "control": "ceiling"}, agreement(judge(arrays[f"client/{b}/real"][:n]), edited(a)))
+        features, labels, clients = shown.read(f"client/{b}/real")
+        real = features[:n], labels[:n], clients[:n]
+        yield Part({"setting": "", "control": "ceiling"}, agreement(real, edited(a)))
     for code, images, decoder in (("z", z, a), ("c", c, b)):
         said = judge(images)
         yield Part({"setting": f"decoder of {code}"}, agreement(said, {"client_accuracy": b}))
