@@ -125,15 +125,15 @@ def test_a_cell_says_ours_the_papers_and_what_it_rests_on(page, measured):
     rows = rows[(rows["table"] == "table3") & (rows["method"] == "feddirt") & (rows["metric"] == "accuracy")]
     rows = rows[(rows["variant"] == "l10-k10") & (rows["domain"] == "75") & (rows["sync_steps"] == "1")]
     rows = rows[(rows["setting"] == "") & (rows["protocol"] == "")]
-    ours = pd.to_numeric(rows["value"]).mean()
+    ours, spread = pd.to_numeric(rows["value"]).agg(["mean", "std"])
     (drawer,) = [
         e
         for e in page.of_class("drawer")
         if e.attributes["aria-label"] == "FedDIRT · L10-K10 · 75° · every batch" and "FedINB, Table 3" in e.said
     ]
-    assert f"ours{ours:.3f}" in drawer.said.replace(" ", "")
+    assert f"ours{ours:.4f}±{spread:.4f}" in drawer.said.replace(" ", "")
     assert "paper0.924" in drawer.said.replace(" ", "")
-    assert f"difference{ours - 0.924:.3f}".replace("-", "−") in drawer.said.replace(" ", "")
+    assert f"difference{ours - 0.924:.4f}".replace("-", "−") in drawer.said.replace(" ", "")
     for _, row in rows.iterrows():
         assert f"{row['seed']}: {float(row['value']):.3f}" in drawer.said
         assert row["run"] in drawer.said
