@@ -171,12 +171,13 @@ rule count:
 
 
 rule records:
-    input: flow.records()
+    input: parts=flow.records(), measured=flow.measured
     output: f"{results}/records.csv"
     log: f"{results}/logs/records.log"
     params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells()
     message: "put all records together"
-    shell: "diptych records {input} --scale {params.scale} --out {output} > {log} 2>&1"
+    shell:
+        "diptych records {input.parts} --measured {input.measured} --scale {params.scale} --out {output} > {log} 2>&1"
 
 
 # ---- tables, claims, figures: from records alone

@@ -165,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
 
     p = command("records", _records, "put the records of a scale's runs together, each under the tables that it is for")
     p.add_argument("parts", type=Path, nargs="+", help="what `diptych evaluate` wrote")
+    p.add_argument("--measured", type=Path, nargs="*", default=[], help="earlier records, of runs not done again")
     p.add_argument("--out", type=Path, required=True)
     _scale(p)
 
@@ -372,7 +373,7 @@ def _extract(options: argparse.Namespace) -> None:
 def _records(options: argparse.Namespace) -> None:
     from diptych.gathering import gather
 
-    gather(options.scale, options.parts, options.out)
+    gather(options.scale, options.parts, options.out, options.measured)
 
 
 def _table(options: argparse.Namespace) -> None:

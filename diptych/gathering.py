@@ -1,30 +1,43 @@
 """Putting the records of a study together."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from common.files import written
 from common.records import COLUMNS
-from diptych.study import load_study
+from diptych.study import Study, load_study
 from reporting.records import read_rows
 
 
-def gather(scale: str, parts: list[Path], out: Path) -> None:
+def kept(study: Study, files: list[Path]) -> pd.DataFrame:
+    """Of records that `gather` wrote before, those of trained runs that are still asked for and specified as they were.
+
+    Raises:
+        InputError: a file is no table of records.
+    """
+    rows = pd.concat([pd.DataFrame(columns=COLUMNS), *map(read_rows, files)], ignore_index=True)
+    today = {run: study.specs[run].digest for run in {*rows["run"]} & study.specs.keys()}
+    trained = rows["wall_s"] != ""  # what is counted takes no time
+    return rows[trained & (rows["spec"] == rows["run"].map(today))]
+
+
+def gather(scale: str, parts: list[Path], out: Path, measured: list[Path]) -> None:
     """Write the records of all runs of a scale, once for each table that a run is for.
 
     Args:
         parts: what `diptych evaluate` wrote. Runs that the scale does not ask for are left out.
+        measured: what this wrote before; what is `kept` of it, and is of no run of the parts, stays.
 
     Raises:
         InputError: a part is no table of records.
     """
     study = load_study(scale)
-    measured = pd.concat([read_rows(part) for part in parts], ignore_index=True)
-    alone = measured["table"] != ""  # what is for one table only says so itself, and may be of a run's name
-    by_run = dict(tuple(measured[~alone].groupby("run", sort=False)))
-    found = []
+    new = pd.concat([read_rows(part) for part in parts], ignore_index=True)
+    alone = new["table"] != ""  # what is for one table only says so itself, and may be of a run's name
+    by_run = dict(tuple(new[~alone].groupby("run", sort=False)))
+    before = kept(study, measured)
+    found = [before[~before["run"].isin(by_run)]]
     for cell in study.cells:
         if cell.spec.run not in by_run:
             continue
@@ -34,7 +47,6 @@ def gather(scale: str, parts: list[Path], out: Path) -> None:
         played = cell.stand_ins | ({"all"} if cell.stand_ins else set())  # a number over all styles is over these, too
         rows["stand_in"] = ["yes" if style in played else "" for style in rows["style"]]
         found.append(rows)
-    found.append(measured[alone])
-    everything: Any = pd.concat(found, ignore_index=True) if found else measured
+    found.append(new[alone])
     with written(out) as part:
-        everything[COLUMNS].to_csv(part, index=False)
+        pd.concat(found, ignore_index=True)[COLUMNS].to_csv(part, index=False)

@@ -16,7 +16,7 @@ from diptych.configuration import Paper
 from diptych.cost import GPU, HERE, of_training, to_ask_for
 from diptych.study import Study, load_study
 
-SETTINGS = {"scale": "digits", "data": "", "images": "all", "gpus": 0}
+SETTINGS = {"scale": "digits", "data": "", "images": "all", "measured": "", "gpus": 0}
 """What `--config` takes, and the defaults."""
 RUN_FILES = {"spec": "spec.yaml", "provenance": "provenance.json", "features": "features.npz"}
 """The files that every training rule promises, for whatever program; docs/run-folder.md says what is in them."""
@@ -57,6 +57,8 @@ class Workflow:
             self.specs: dict[str, Spec] = self.study.trained
             if config.get("data"):
                 data_folder("--config data", str(config["data"]))
+            self.measured = [Path(file) for file in [config.get("measured")] if file]
+            kept = _runs_kept(self.study, self.measured)
         except InputError as error:
             raise Refused(error) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
@@ -71,7 +73,7 @@ class Workflow:
             self._first.setdefault(f"{paper}/{condition}", spec)
             if spec.start:
                 self._starts.setdefault((paper, condition, variant, seed), {})[spec.start] = None
-            if name in self.study.specs:
+            if name in self.study.specs and name not in kept:
                 self._of_method.setdefault((paper, method), []).append(name)
         gc.set_threshold(10_000)  # what Snakemake plans stays: looking it all through again takes a tenth of its time
 
@@ -268,6 +270,15 @@ class Workflow:
     def _figure(self, name: str) -> Any:
         paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]
+
+
+def _runs_kept(study: Study, measured: list[Path]) -> set[str]:
+    """Runs that need not be done: there are records of them."""
+    if not measured:
+        return set()
+    from diptych.gathering import kept  # and pandas, which nobody else needs here
+
+    return {*kept(study, measured)["run"]}
 
 
 def _whatever_method(wildcards: Any) -> tuple[str, ...]:

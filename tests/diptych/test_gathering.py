@@ -4,6 +4,7 @@ import pandas as pd
 
 from common.records import COLUMNS
 from common.run_folder import write_csv
+from common.spec import Spec
 from diptych.gathering import gather
 from diptych.study import load_study
 from reporting.records import read_rows
@@ -13,7 +14,7 @@ def _gathered(scale: str, run: str, styles: list[str], folder) -> pd.DataFrame:
     rows = [dict.fromkeys(COLUMNS, "") | {"run": run, "style": style, "value": 1} for style in styles]
     rows.append(rows[0] | {"run": "another/run/of/no/1"})
     write_csv(folder / "part.csv", rows, COLUMNS)
-    gather(scale, [folder / "part.csv"], folder / "records.csv")
+    gather(scale, [folder / "part.csv"], folder / "records.csv", [])
     return pd.read_csv(folder / "records.csv", dtype=str, keep_default_na=False)
 
 
@@ -36,6 +37,31 @@ def test_what_is_for_one_table_only_is_in_no_other(tmp_path):
     measured = dict.fromkeys(COLUMNS, "") | {"run": cell.spec.run, "metric": "communication_rounds", "value": 2}
     counted = measured | {"table": "specification", "value": 100}
     write_csv(tmp_path / "part.csv", [measured, counted], COLUMNS)
-    gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv")
+    gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv", [])
     found = read_rows(tmp_path / "records.csv")
     assert dict(zip(found["table"], found["value"], strict=True)) == {cell.table: "2", "specification": "100"}
+
+
+def test_of_earlier_records_what_is_specified_as_it_was_stays_and_what_is_measured_anew_does_not(tmp_path):
+    again, stays, other, *_ = load_study("tiny").specs.values()
+
+    def row(of: Spec, value: int, **more: object) -> dict[str, object]:
+        return dict.fromkeys(COLUMNS, "") | {"run": of.run, "spec": of.digest, "value": value} | more
+
+    once = {"table": "table9", "wall_s": 1.5}
+    earlier = [
+        row(again, 1, **once),
+        row(stays, 2, **once),
+        row(other, 3, **once | {"spec": "0123456789ab"}),
+        row(stays, 4, table="specification", metric="communication_rounds"),  # counted
+        row(stays, 5, **once | {"run": "another/run/of/no/1"}),
+    ]
+    write_csv(tmp_path / "earlier.csv", earlier, COLUMNS)
+    write_csv(tmp_path / "part.csv", [row(again, 6, wall_s=2.5)], COLUMNS)
+    gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv", [tmp_path / "earlier.csv"])
+    found = read_rows(tmp_path / "records.csv")
+    assert {(run, value) for run, value in zip(found["run"], found["value"], strict=True)} == {
+        (stays.run, "2"),
+        (again.run, "6"),
+    }
+    assert set(found["table"][found["run"] == stays.run]) == {"table9"}

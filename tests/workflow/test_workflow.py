@@ -62,6 +62,15 @@ def test_any_number_of_cores_gives_the_same_tables(finished, tmp_path):
 # ---- interrupted
 
 
+def test_who_has_records_trains_nothing_and_has_the_same_tables(finished, tmp_path):
+    other = Checkout(tmp_path / "diptych")
+    records = results(finished) / "records.csv"
+    other.run("snakemake", "--cores", "2", "tables", "claims", "--config", "scale=tiny", f"measured={records}")
+    assert not (results(other) / "runs").exists()
+    for kind in ("tables", "claims"):
+        check_same(finished, other, kind)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
 def test_no_job_outlives_a_workflow_that_is_killed(tmp_path):
     checkout = Checkout(tmp_path / "diptych")
