@@ -1,5 +1,6 @@
 """FedINB's figures that are drawn from numbers: distances against cost, objectives and accuracy over iterations."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -262,7 +263,8 @@ def over_iterations(records: pd.DataFrame) -> Figure:
 
 def _name(series: str) -> str:
     method, _, variant = series.partition(" ")
-    return f"{NAMES[method]} {variant.upper() if '-' in variant else variant}".strip()
+    set_up = re.sub(r"^l\d+-k\d+", lambda found: found[0].upper(), variant)
+    return f"{NAMES[method]} {set_up}".strip()
 
 
 def _printed(axis: Axes, here: dict[str, str], colours: dict[str, tuple[float, ...]], last: float) -> None:
