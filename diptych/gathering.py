@@ -13,6 +13,8 @@ from reporting.records import read_rows
 def kept(study: Study, files: list[Path]) -> pd.DataFrame:
     """Of records that `gather` wrote before, those of trained runs that are still asked for and specified as they were.
 
+    They stay under the tables that they were for, and how a run that another starts from is specified is not looked at.
+
     Raises:
         InputError: a file is no table of records.
     """
