@@ -99,13 +99,13 @@ def _printed(row: dict[Any, Any]) -> Printed:
 
 
 def _spreads(layout: Layout, printed: Rows, groups: Found) -> Spreads:
-    """By scale and metric: of differences from the reference row, within seeds, pooled over the printed rows."""
+    """By scale and metric: of differences from the reference row, within seeds, shared by the printed rows."""
     differences = defaultdict(list)
     for key in printed:
         for ours in groups.get(key, []):
             if beside := _beside(ours, groups.get(_reference_key(layout, key), [])):
                 differences[ours.scale, ours.metric].append(within_seeds(ours, beside))
-    return {which: Spread.pooled(several) for which, several in differences.items()}
+    return {which: Spread.shared(several) for which, several in differences.items()}
 
 
 def _reference_key(layout: Layout, key: Key) -> Key:

@@ -3,9 +3,9 @@
 An expression is evaluated twice: on means, and then so that a comparison is true or false only where a t-test within
 seeds says so, or, of two deviations over seeds, an F-test. A claim that all of several comparisons hold is so accepted
 if each is significant (an intersection-union test, Berger 1982), and refused if one is significantly false, at a level
-divided by their number (Bonferroni); where it says how many hold, each is decided either way at that level. Spreads are
-pooled over the comparisons of a claim, as in `reporting.verdict`. Firm words need the published experiment and three
-seeds, too.
+divided by their number (Bonferroni); where it says how many hold, each is decided either way at that level. A spread is
+pooled over those comparisons of a claim that are of the same metrics, where they may share one, as in
+`reporting.verdict`. Firm words need the published experiment and three seeds, too.
 """
 
 from collections.abc import Mapping
@@ -172,11 +172,12 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     if truth is None:
         plain, partly = replace(plain, partly=True, referee=Referee(), tally=Tally(), used=[]), True
         truth = plain.truth(expression)
-    used, tally, differences = [found for _, found in plain.used], plain.tally, plain.referee.differences
+    used, tally = [found for _, found in plain.used], plain.tally
     random = [found for found in used if found.metric not in COUNTED]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min((found.seeds for found in random or used), default=0)
-    referee = Referee(Spread.pooled(differences), ALPHA / max(plain.referee.comparisons, 1))
+    spreads = {metrics: Spread.shared(several) for metrics, several in plain.referee.differences.items()}
+    referee = Referee(spreads, ALPHA / max(plain.referee.comparisons, 1))
     known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:

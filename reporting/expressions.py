@@ -8,7 +8,7 @@ seeds says so, and else as unknown as what was not measured.
 
 import itertools
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -39,6 +39,7 @@ CONSTANTS = {
 }
 """What the expressions call axes: FedStyle's, PaDPaF's clients, PS-FedGAN's data, baselines and users, and FedINB's
 set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and classes."""
+Metrics = frozenset[str]
 Columns = dict[str, str | list[str]]
 Aliases = dict[str, dict[str, str | Columns]]
 """Column -> what the expressions call a value -> what the records call it: a value of the same column, or columns."""
@@ -69,33 +70,34 @@ Truth = bool | Unknown
 
 @dataclass
 class Referee:
-    """Decides comparisons: on means; or, given a spread, by tests.
+    """Decides comparisons: on means; or, given spreads, by tests.
 
     Attributes:
-        spread: of differences within seeds, pooled; None to decide on means.
+        spreads: metrics -> of differences within seeds between numbers of these, as far as they share one; None to
+            decide on means.
         level: at which a comparison is called false, and true where it is one of several that are counted.
         counting: whether it is.
-        differences: what was compared with zero so far, where chance is in it.
+        differences: metrics -> what was compared with zero so far, where chance is in it.
         comparisons: how many there were so far with chance in them, those of deviations included.
     """
 
-    spread: Spread | None = None
+    spreads: Mapping[Metrics, Spread] | None = None
     level: float = ALPHA
     counting: bool = False
-    differences: list[Collection[float]] = field(default_factory=list)
+    differences: dict[Metrics, list[list[float]]] = field(default_factory=dict)
     comparisons: int = 0
 
     def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
         """Whether a difference is."""
-        values, mean = difference.values.values(), difference.mean
+        values, mean = [*difference.values.values()], difference.mean
         plain = mean > 0 or (or_equal and mean == 0)
         if not difference.random:
             return plain
-        self.differences.append(values)
+        self.differences.setdefault(difference.metrics, []).append(values)
         self.comparisons += 1
-        if self.spread is None:
+        if self.spreads is None:
             return plain
-        p = above_zero(values, self.spread)
+        p = above_zero(values, self.spreads.get(difference.metrics, Spread()))
         if p == 0.5 and len({*values}) == 1:  # a tie without any spread
             return plain
         return self._decided(p)
@@ -103,7 +105,7 @@ class Referee:
     def wider(self, one: Evidence, other: Evidence, *, or_equal: bool) -> Truth:
         """Whether a deviation over seeds is above another one."""
         self.comparisons += 1
-        if self.spread is None:
+        if self.spreads is None:
             return one.std > other.std or (or_equal and one.std == other.std)
         return self._decided(wider(one, other)) if min(one.seeds, other.seeds) >= SEEDS else Unknown()
 
@@ -118,12 +120,17 @@ class Number:
 
     Attributes:
         values: by seed.
-        random: whether chance is in it; if not, one seed stands for all.
+        metrics: what it is computed from, as far as chance is in it.
     """
 
     values: dict[str, float]
-    random: bool
+    metrics: Metrics
     referee: Referee
+
+    @property
+    def random(self) -> bool:
+        """Whether chance is in it; if not, one seed stands for all."""
+        return bool(self.metrics)
 
     @property
     def mean(self) -> float:
@@ -143,8 +150,8 @@ class Number:
             pairs = {seed: (value, other.values[seed]) for seed, value in self.values.items() if seed in other.values}
         if not pairs:
             return Unknown()
-        random = self.random or (isinstance(other, Number) and other.random)
-        return Number({seed: operate(*pair) for seed, pair in pairs.items()}, random, self.referee)
+        metrics = self.metrics | (other.metrics if isinstance(other, Number) else frozenset())
+        return Number({seed: operate(*pair) for seed, pair in pairs.items()}, metrics, self.referee)
 
     def __add__(self, other: Any) -> "Number | Unknown":
         return self._with(other, operator.add)
@@ -340,7 +347,7 @@ class Evaluator:
         if found is None:
             return Unknown()
         self._note(metric, columns, found, found.mean)
-        return Number(found.values, metric not in COUNTED, self.referee)
+        return Number(found.values, frozenset({metric} - COUNTED), self.referee)
 
     def sd(self, metric: str, **columns: Any) -> Any:
         """The standard deviation over seeds of the one matching number; a single seed has none."""

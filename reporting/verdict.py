@@ -9,8 +9,9 @@ Firm words need the published experiment and three seeds:
 More noise makes either harder, and so does a seed less. Else all that can be seen is whether a trend is the paper's:
 above or below the reference row, by a t-test on differences within seeds. Their spread is pooled over the table's rows,
 as the mean square within groups of an analysis of variance is, since few seeds say little of it, and a single one
-nothing; but it is never taken to be less than the row's own. There is no trend to see where the paper's own numbers are
-as close as its deviations (Welch's t-test) or, where it prints none, the tolerance.
+nothing; but only where Bartlett's test does not tell the rows' spreads apart, and it is never taken to be less than the
+row's own. There is no trend to see where the paper's own numbers are as close as its deviations (Welch's t-test) or,
+where it prints none, the tolerance.
 """
 
 from collections.abc import Collection, Iterable
@@ -137,6 +138,17 @@ class Spread:
         freedom = sum(len(group) - 1 for group in several)
         return cls(sqrt(squares / freedom), freedom) if freedom else cls()
 
+    @classmethod
+    def shared(cls, groups: Collection[Collection[float]]) -> "Spread":
+        """Pooled where the groups may have one spread; of none where Bartlett's test (1937) says that they have not.
+
+        A group of equal values says nothing of it. Brown and Forsythe's test, which normality matters less to, tells
+        groups of three apart hardly ever.
+        """
+        wide = [group for group in groups if len(group) > 1 and np.std(group) > ROUNDING * abs(np.mean(group))]
+        apart = len(wide) > 1 and stats.bartlett(*wide).pvalue < ALPHA
+        return cls() if apart else cls.pooled(groups)
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -151,7 +163,7 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
 
     Args:
         differences: within seeds.
-        spread: pooled over what is alike. The differences' own is taken where it is larger.
+        spread: shared with what is alike. The differences' own is taken where it is larger.
     """
     freedom = max(spread.freedom, len(differences) - 1)
     if freedom == 0:

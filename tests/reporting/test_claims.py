@@ -213,6 +213,28 @@ def test_a_style_with_one_seed_is_judged_by_the_noise_of_the_others(monkeypatch)
     assert _every(monkeypatch, {"x": UP, "y": UP, "z": [0.001]}).verdict == "undecided"
 
 
+def test_a_wide_comparison_leaves_a_narrow_one_decided(monkeypatch):
+    """Pooled, z would have t = 0.1 / (1.63 / 3 ** 0.5) = 0.1; by itself it has t = 0.1 / (0.01 / 3 ** 0.5) = 17."""
+    wide, narrow = [9.0, 11.0, 13.0], [0.09, 0.1, 0.11]
+    assert _every(monkeypatch, {"x": wide, "y": wide, "z": narrow}).verdict == "supported"
+    assert _every(monkeypatch, {"x": wide, "y": wide, "z": [-d for d in narrow]}).verdict == "contradicted"
+
+
+def test_comparisons_of_two_quantities_share_no_spread(monkeypatch):
+    """0.05 and 0.01 might be one spread, but not of two metrics: 0.02 is 3.5 own errors, and 1.0 of pooled ones."""
+    ask = "q('nmse', method='a') > 1 and q('ssim', method='a') < 0.05"
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    measured = {"nmse": [1.45, 1.5, 1.55], "ssim": [0.02, 0.03, 0.04]}
+    rows = [
+        {"metric": metric, "method": "a", "seed": str(seed), "value": value}
+        for metric, values in measured.items()
+        for seed, value in enumerate(values)
+    ]
+    (found,) = findings("fedstyle", _records(rows), {})
+    assert found.verdict == "supported"
+
+
 differences = st.lists(st.floats(-0.2, 0.2).map(lambda d: round(d, 3)), min_size=1, max_size=4)
 
 
@@ -277,7 +299,7 @@ def test_that_something_is_small_is_no_easier_with_noise():
             for m in "a"
         ]
         evaluator = _over(rows)
-        evaluator.referee.spread = Spread()
+        evaluator.referee.spreads = {}
         assert evaluator.truth("abs(q('accuracy', method='a') - 0.5) <= 0.01") is expected
 
 
@@ -333,9 +355,9 @@ def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
 
 def test_what_is_far_below_is_not_small():
     rows = [{"metric": "accuracy", "method": "a", "value": 0.1, "seed": seed} for seed in "123"]
-    for spread in (None, Spread()):
+    for spreads in (None, {}):
         evaluator = _over(rows)
-        evaluator.referee.spread = spread
+        evaluator.referee.spreads = spreads
         assert evaluator.truth("abs(q('accuracy', method='a') - 0.5) <= 0.01") is False
 
 

@@ -101,6 +101,17 @@ def test_the_tests_are_scipys():
     assert above_zero(list(a - b)) == pytest.approx(paired)
 
 
+@pytest.mark.parametrize(
+    ("times", "expected"), [(1, Spread(1.0, 4)), (6.4, Spread((41.96 / 2) ** 0.5, 4)), (6.6, Spread())]
+)
+def test_a_spread_is_shared_up_to_where_bartlett_says_that_there_are_two(times, expected):
+    """Of two groups of three with variances 1 and r: (4 ln((1 + r) / 2) - 2 ln r) / 1.25 = 3.84 where r = 6.49 ** 2."""
+    shared = Spread.shared([[4.0, 5.0, 6.0], [-times, 0.0, times]])
+    assert (shared.std, shared.freedom) == (pytest.approx(expected.std), expected.freedom)
+    with_equals = Spread.shared([[4.0, 5.0, 6.0], [7.0, 7.0, 7.0], [-times, 0.0, times]])
+    assert with_equals.freedom == (6 if expected.freedom else 0), "equal values do not tell whether"
+
+
 def test_a_metric_without_a_tolerance():
     with pytest.raises(InputError, match=r"psnr in the unit 'dB': cannot be compared .* no tolerance"):
         verdict(_ours(20.0), Printed(20.0, "psnr", "dB"))
