@@ -18,7 +18,7 @@ from common.work import MB, Counted, Kind, Work
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
 from federation import Algorithm, ClientData, Simulation
-from federation.hooks import Exchanging, Transfers, pooled
+from federation.hooks import Exchanging, Precomputing, Transfers, pooled
 from federation.names import entries
 
 CLIENTS = 2
@@ -138,13 +138,17 @@ def _least_steps(algorithm: Algorithm) -> int:
 
 
 def _round(spec: Spec, steps: int, batch: int) -> _Round:
-    training, marks = simulation(spec, steps, batch), [Work()]
+    marks = [Work()]
+    precomputes = isinstance(build_algorithm(spec, CLASSES), Precomputing)  # in the first round, for all
+    training = simulation(spec, steps, batch, rounds=2 if precomputes else 1)
     with Counting() as counting:
         training.run(lambda _: marks.append(counting.work))
-    _, prologue, rounds = marks
     del training
     gc.collect()  # members of a population refer to each other in circles
-    return _Round(prologue, rounds - prologue, counting.work - rounds, counting.peak)
+    _, prologue, first, *_ = marks
+    each = marks[-1] - marks[-2]
+    once = (first - prologue - each).at_least_none
+    return _Round(prologue + once, each, counting.work - marks[-1], counting.peak)
 
 
 def simulation(spec: Spec, steps: int, batch: int, rounds: int = 1) -> Simulation:

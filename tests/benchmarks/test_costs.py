@@ -31,6 +31,16 @@ def test_the_operations_on_an_image_are_those_of_its_layers():
     assert found.before == found.after == Work()
 
 
+def test_what_is_computed_once_of_images_is_no_work_of_their_steps():
+    """FedDIRT translates all images once, and then takes each through the encoder twice and through the head once."""
+    runs = load_study("digits").specs
+    named = "fedinb/rotated-mnist_generalisation_1/{}/2011"
+    alone, regularised = (counted(runs[named.format(m)]) for m in ("fedavg/default", "feddirt/l20-k10"))
+    head = 3 * 2 * 64 * 2  # 64 features, two classes; forwards, and backwards twice
+    assert regularised.image == 2 * alone.image - head
+    assert regularised.before.flops > alone.before.flops == 0
+
+
 def test_a_model_is_as_large_as_its_weights():
     spec = _perceptron()
     pixels = spec.data.channels * spec.data.image_size**2
@@ -68,6 +78,7 @@ def test_a_convolution_is_counted_as_torch_counts_it():
         "psfedgan/mnist_split-1/fedavg/default/2011",
         "fedstyle/digit_10_iid_simclr/ditto/default/2011",
         "feddva/mnist_client-marks/feddva/default/2011",
+        "fedinb/rotated-mnist_generalisation_1/feddirt/l20-k10/2011",
     ],
 )
 def test_the_file_says_what_would_be_counted_today(run):
