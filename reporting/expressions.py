@@ -61,6 +61,10 @@ class Unknown:
         raise NotMeasured
 
 
+class Hidden(Unknown):
+    """A truth that the noise leaves open. It was measured, so that nobody may conclude without it."""
+
+
 class NotMeasured(Exception):
     """An expression needs the truth of something that is unknown."""
 
@@ -107,11 +111,11 @@ class Referee:
         self.comparisons += 1
         if self.spreads is None:
             return one.std > other.std or (or_equal and one.std == other.std)
-        return self._decided(wider(one, other)) if min(one.seeds, other.seeds) >= SEEDS else Unknown()
+        return self._decided(wider(one, other)) if min(one.seeds, other.seeds) >= SEEDS else Hidden()
 
     def _decided(self, p: float) -> Truth:
         true = p < (self.level if self.counting else ALPHA)
-        return True if true else False if 1 - p < self.level else Unknown()  # also where it is NaN
+        return True if true else False if 1 - p < self.level else Hidden()  # also where it is NaN
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +327,7 @@ class Evaluator:
         fixed: column values that every query of a claim gets where it names none.
         aliases: what the expressions call values.
         referee: decides comparisons.
-        partly: whether `all` goes by what was measured, if anything was.
+        partly: whether `all` goes by what was measured, if anything was; what noise hides was.
     """
 
     shelf: Shelf
@@ -387,9 +391,11 @@ class Evaluator:
     def all(self, truths: Iterable[Any]) -> Any:
         """False if one is known to be false, else unknown if one is unknown, else True."""
         found = self.tally.count(truths)
-        known = [bool(t) for t in found if not isinstance(t, Unknown)]
-        whole = len(known) == len(found) or (self.partly and bool(known))
-        return False if not all(known) else True if whole else Unknown()
+        if not all(truth for truth in found if not isinstance(truth, Unknown)):
+            return False
+        measured = [truth for truth in found if not isinstance(truth, Unknown) or isinstance(truth, Hidden)]
+        asked = measured if self.partly and measured else found
+        return next((truth for truth in asked if isinstance(truth, Unknown)), True)
 
     def max(self, *values: Any, key: Any = None) -> Any:
         """The one with the largest mean; unknown if one is."""
@@ -401,7 +407,7 @@ class Evaluator:
         best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
         others = [rank for n, rank in enumerate(ranks) if n != best]
         if key and any(isinstance(ranks[best] > other, Unknown) for other in others):  # which it is, is not known
-            return Unknown()
+            return Hidden()
         return values[best]
 
     def min(self, *values: Any) -> Any:

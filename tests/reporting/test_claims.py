@@ -187,6 +187,7 @@ def _every(monkeypatch, by_style: dict[str, list[float]], **more: str):
 
 
 UP, LEVEL, DOWN = [0.1, 0.11, 0.1], [0.001, -0.002, 0.0], [-0.1, -0.11, -0.1]
+NOISY = [0.04, -0.02, 0.01]
 
 
 @pytest.mark.parametrize(
@@ -197,6 +198,7 @@ UP, LEVEL, DOWN = [0.1, 0.11, 0.1], [0.001, -0.002, 0.0], [-0.1, -0.11, -0.1]
         ({"x": UP, "y": UP, "z": DOWN}, {}, "contradicted", (2, 3, 3)),
         ({"x": UP, "y": UP, "z": DOWN}, {"differs": "network.width"}, "against", (2, 3, 3)),
         ({"x": UP, "y": UP}, {}, "for", (2, 2, 3)),
+        ({"x": UP, "y": NOISY}, {}, "undecided", (2, 2, 3)),
         ({"x": UP, "y": DOWN}, {}, "contradicted", (1, 2, 3)),
         ({}, {}, "not measured", (0, 0, 0)),
     ],
