@@ -145,7 +145,8 @@ class Spread:
         A group of equal values says nothing of it. Brown and Forsythe's test, which normality matters less to, tells
         groups of three apart hardly ever.
         """
-        wide = [group for group in groups if len(group) > 1 and np.std(group) > ROUNDING * abs(np.mean(group))]
+        several = [np.asarray([*group], dtype=float) for group in groups if len(group) > 1]
+        wide = [group for group in several if group.std() > ROUNDING * abs(group.mean())]
         apart = len(wide) > 1 and stats.bartlett(*wide).pvalue < ALPHA
         return cls() if apart else cls.pooled(groups)
 
