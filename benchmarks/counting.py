@@ -5,6 +5,7 @@ import math
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -103,14 +104,14 @@ def counted(spec: Spec) -> Counted:
     Whoever trains before the first round, or after the last, passes over a client's images; so a batch is the unit.
     """
     algorithm = build_algorithm(spec, CLASSES)
-    least = _least_steps(algorithm)
+    least, taken = _least_steps(algorithm), partial(_round, spec, 2 if isinstance(algorithm, Precomputing) else 1)
     aligned = isinstance(algorithm, Exchanging | Transfers)  # these need some images of each class
     batch = FEW if aligned or spec.data.channels * spec.data.image_size**2 < SMALL else 2
-    small = _round(spec, least, batch)
+    small = taken(least, batch)
     if (affordable := batch * AFFORDABLE / max(1.0, small.flops)) >= 2 * batch:
         batch = max(batch, min(spec.training.batch_size // 2, int(affordable)))
-        small = _round(spec, least, batch)
-    large, twice = _round(spec, least, 2 * batch), _round(spec, 2 * least, batch)
+        small = taken(least, batch)
+    large, twice = taken(least, 2 * batch), taken(2 * least, batch)
     steps = CLIENTS * least
     image = max(0.0, (large.round.flops - small.round.flops) / (steps * batch))
     step = ((twice.round - small.round) / steps).at_least_none
@@ -137,10 +138,9 @@ def _least_steps(algorithm: Algorithm) -> int:
     return max((math.ceil(u.every / phase.share) for phase in phases for u in phase.updates), default=1)
 
 
-def _round(spec: Spec, steps: int, batch: int) -> _Round:
-    marks = [Work()]
-    precomputes = isinstance(build_algorithm(spec, CLASSES), Precomputing)  # in the first round, for all
-    training = simulation(spec, steps, batch, rounds=2 if precomputes else 1)
+def _round(spec: Spec, rounds: int, steps: int, batch: int) -> _Round:
+    """The last of so many rounds. What the first has more than that is done once, such as constants of the images."""
+    training, marks = simulation(spec, steps, batch, rounds), [Work()]
     with Counting() as counting:
         training.run(lambda _: marks.append(counting.work))
     del training

@@ -3,11 +3,14 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 from sklearn.metrics import silhouette_score
 
+from common.codehash import ROOT
 from common.run_folder import RunFolder
+from common.work import work_of
 from diptych.study import load_study
 from evaluation import clusters as clustered
 from evaluation import extracts
@@ -278,6 +281,17 @@ def test_what_a_run_calls_for_by_hand(tmp_path):
     assert found["operations"] == (pytest.approx(image * 6 * 15 * 32 * 40, rel=0.02), "count")
     weights = 27 * 16 + 9 * 16 * 32 + 9 * 32 * 64 + 64 * 10 + 10
     assert found["model_mb"] == (pytest.approx(4 * weights / 2**20, rel=0.05), "MiB")
+
+
+def test_operations_on_record_are_those_that_are_counted_today():
+    """Whoever counts anew has to bring the records of common ground up to it."""
+    file = ROOT / "results" / "reference" / "common" / "records.csv.gz"
+    found = pd.read_csv(file, usecols=["run", "metric", "value"], dtype=str)
+    recorded = found[found["metric"] == "operations"].set_index("run")["value"].astype(float)
+    trained = load_study("reference-common").trained
+    today = [work_of(trained[run]).flops for run in recorded.index]
+    assert len(today) > 700
+    assert list(recorded) == pytest.approx(today, rel=1e-9)
 
 
 def test_nothing_is_said_of_what_nobody_has_counted(tmp_path):
