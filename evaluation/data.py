@@ -26,7 +26,9 @@ def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def sources(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """Images (training and test) of the source of each style, and its classes."""
-    for style, source in run.provenance.get("sources", {}).items():
-        for metric in ("images", "classes"):
-            yield result(metric, "count", source[metric], kind="dataset", style=style)
+    """Images (training and test) of the source of each style, and the classes that they share."""
+    of_styles = run.provenance.get("sources", {})
+    for style, source in of_styles.items():
+        yield result("images", "count", source["images"], kind="dataset", style=style)
+    if of_styles:
+        yield result("classes", "count", max(source["classes"] for source in of_styles.values()), kind="dataset")

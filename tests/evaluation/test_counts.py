@@ -305,12 +305,14 @@ def test_a_run_that_does_not_say_what_it_was_trained_on_has_no_sources():
     assert list(sources(SimpleNamespace(provenance={}))) == []
 
 
-def test_sources_are_those_of_the_provenance(tmp_path):
+def test_sources_are_those_of_the_provenance_and_share_their_classes(tmp_path):
+    """A style that is short of a class has it in common with the others all the same."""
     run = _write_run(tmp_path / "run")
-    run.write_provenance({"status": "ok", "sources": {"ink": {"name": "x", "sha256": "0", "images": 7, "classes": 3}}})
+    ink, wax = ({"name": "x", "sha256": "0", "images": images, "classes": n} for images, n in ((7, 3), (5, 2)))
+    run.write_provenance({"status": "ok", "sources": {"ink": ink, "wax": wax}})
     found = _values(sources(RunFolder(run.path)), "style", "metric", "unit", "kind", "aggregate")
     shared = "count", "dataset", "none"
-    assert found == {("ink", "images", *shared): 7, ("ink", "classes", *shared): 3}
+    assert found == {("ink", "images", *shared): 7, ("wax", "images", *shared): 5, ("all", "classes", *shared): 3}
 
 
 @pytest.mark.parametrize(("method", "parameters"), [("ps-fedgan", 12), ("full-gan", 12 + 7)])

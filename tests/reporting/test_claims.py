@@ -19,6 +19,8 @@ from reporting.records import PUBLISHED, published, read_csv
 from reporting.verdict import Spread, wider
 
 U = Unknown()
+FEDSTYLE = ("table1", "table2", "table3", "table4", "table5", "text")
+"""Where the paper prints its numbers."""
 
 
 def _records(rows: list[dict]) -> pd.DataFrame:
@@ -88,7 +90,7 @@ def test_two_numbers_for_one_question_are_an_error():
 
 def test_the_papers_claims_on_the_papers_numbers():
     """What claims.csv says of the printed numbers comes out of our evaluation of the printed numbers."""
-    tables = [published("fedstyle", name) for name in ("table1", "table2", "table3", "table4", "text")]
+    tables = [published("fedstyle", name) for name in FEDSTYLE]
     rows = pd.concat(tables)[[c for c in COLUMNS if c in tables[0]]].to_dict("records")
     found = findings(
         "fedstyle", _records(rows), {}
@@ -102,7 +104,7 @@ def test_the_papers_claims_on_the_papers_numbers():
 
 
 def test_the_page(tmp_path):
-    tables = [published("fedstyle", name) for name in ("table1", "table2", "table3", "table4", "text")]
+    tables = [published("fedstyle", name) for name in FEDSTYLE]
     rows = pd.concat(tables)[[c for c in COLUMNS if c in tables[0]]].to_dict("records")
     found = findings("fedstyle", _records(rows), load_study("paper").papers["fedstyle"].claims)
     write_claims("fedstyle", found, "about", tmp_path / "fedstyle.md")
