@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import update_bn
@@ -14,6 +15,8 @@ from federation.data import as_float
 from federation.hooks import pooled
 
 Extract = Callable[[Any, Tensor], dict[str, Tensor]]
+CROSSED = 400
+"""Images, of all clients together, whose style everybody's model is asked for."""
 
 
 def features(trained: Trained) -> Arrays:
@@ -33,6 +36,8 @@ def features(trained: Trained) -> Arrays:
     if not pooled(algorithm):
         for client in trained.clients:
             arrays |= {f"client/{client}/{key}": rows for key, rows in _of_client(trained, client).items()}
+        if f"client/{trained.clients[0]}/train/style" in arrays:
+            arrays |= _crossed(trained)
     return arrays
 
 
@@ -48,6 +53,17 @@ def _of_client(trained: Trained, client: int) -> Arrays:
         found = looked_at(trained.algorithm.personal_features, model, dealt.images[indices])
         arrays |= {f"{part}/{key}": rows.numpy() for key, rows in found.items()}
     return arrays
+
+
+def _crossed(trained: Trained) -> Arrays:
+    """`crossed/...`: style features of some training images of each client by every client's own model."""
+    share = max(2, CROSSED // len(trained.clients))
+    chosen = [trained.some(trained.dealt.clients[k], share, "crossed", k) for k in trained.clients]
+    images = trained.dealt.images[torch.cat(chosen)]
+    own = (trained.simulation.own(k) for k in trained.clients)
+    by = [looked_at(trained.algorithm.personal_features, model, images)["style"] for model in own]
+    owners = np.repeat(trained.clients, [len(indices) for indices in chosen])
+    return {"crossed/style": torch.stack(by, dim=1).numpy(), "crossed/client": owners}
 
 
 # ---- batch-norm statistics

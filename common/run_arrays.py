@@ -45,6 +45,8 @@ RULES = [
     Rule("<by>codes/<part>/<c>", "numbers", ("shown codes/<part>", "latent of c")),
     Rule("<by>crossed/z", "numbers", ("shown codes/test", "clients", "latent of z")),
     Rule("<by>crossed/c", "numbers", ("shown codes/test", "clients", "latent of c")),
+    Rule("crossed/style", "numbers", ("crossed", "clients", "clients' style")),
+    Rule("crossed/client", "integers", ("crossed",)),
     Rule("codes/<part>/<untrained>", "numbers", ("shown codes/<part>", "<untrained>")),
     Rule("answers/client", "integers", ("answers",)),
     Rule("answers/<whose>", "numbers", ("answers",)),

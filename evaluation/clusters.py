@@ -1,7 +1,7 @@
 """How far codes of images fall into a cluster for each client: FedStyle's style features (Fig. 4), FedDVA's z and c
 (Fig. 5)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,17 +53,39 @@ def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[st
     """Mean silhouette of codes by client, and where clients share styles by style: 1 for separate clusters, 0 for
     overlapping ones.
 
-    The control has the clients' names shuffled.
+    A control has the clients' names shuffled. Codes of different clients are by different encoders, and may be apart
+    for that alone, whatever the images. So with style features there are two more: `one-encoder` has all images by one
+    client's, in the mean over clients; `same-images` has the same images by every client's, as if they were its own.
     """
     for role, code, features, client in points(run, samples):
         if len(np.unique(client)) < 2:
             continue
-        from sklearn.metrics import silhouette_score  # two seconds to import, for the runs that have codes
-
         shuffled = np.random.default_rng(random_key(run.spec.seed, "shuffled clients")).permutation(client)
-        cases = [("client", client, ""), ("client", shuffled, "shuffled-labels")]
+        cases = {("client", ""): client, ("client", "shuffled-labels"): shuffled}
         if not role:
-            cases.append(("style", np.array([str(run.features[f"client/{k}/style"]) for k in client]), ""))
-        for label, groups, control in cases:
-            score, setting = float(silhouette_score(features, groups)), f"features={code};label={label}"
-            yield result("silhouette", "score", score, setting=setting, role=role, control=control)
+            cases["style", ""] = _styles(run, client)
+        for (label, control), groups in cases.items():
+            yield _silhouette([features], groups, setting=f"features={code};label={label}", role=role, control=control)
+    if "crossed/style" in run.features:
+        by_encoder, owner = np.moveaxis(run.features["crossed/style"], 1, 0), run.features["crossed/client"]
+        for label, groups in (("client", owner), ("style", _styles(run, owner))):
+            yield _silhouette(by_encoder, groups, setting=f"features=style;label={label}", control="one-encoder")
+        shown = _spread_out(len(owner), max(2, samples // len(by_encoder)))
+        whose = np.repeat(range(len(by_encoder)), len(shown))
+        same, setting = np.concatenate(by_encoder[:, shown]), "features=style;label=client"
+        yield _silhouette([same], whose, setting=setting, control="same-images")
+
+
+def _spread_out(there: int, wanted: int) -> np.ndarray:
+    """So many of the numbers below `there`, or all, evenly spread over them."""
+    return np.unique(np.linspace(0, there - 1, min(wanted, there)).astype(int))
+
+
+def _styles(run: RunFolder, clients: np.ndarray) -> np.ndarray:
+    return np.array([str(run.features[f"client/{k}/style"]) for k in clients])
+
+
+def _silhouette(features: Iterable[np.ndarray], groups: np.ndarray, **columns: str) -> dict[str, Any]:
+    from sklearn.metrics import silhouette_score  # two seconds to import, for the runs that have codes
+
+    return result("silhouette", "score", float(np.mean([silhouette_score(f, groups) for f in features])), **columns)

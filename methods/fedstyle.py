@@ -1,6 +1,7 @@
 """FedStyle: Yang et al. 2022, More generalized and personalized unsupervised representation learning in a distributed
 system. A content model is federated; a style model, and a generator that puts style into content, stay local."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import torch
@@ -9,6 +10,7 @@ from kornia.filters import sobel
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 
+from common.keys import random_key
 from common.settings import Units
 from federation import Algorithm, Batch, Phase, Update, names, settings
 from networks import mlp
@@ -42,6 +44,9 @@ class FedStyle(Algorithm):
             their B - 1 positives) and trains the generator with the local loss, as the analysis of large lambda
             presupposes. `literal` takes the sum over anchors and 1/(2B - 1) of Eq. 2, some B times the gradient, and
             leaves the generator as it is initialised, as line 10 of Algorithm 3 does.
+        initial: what stays at a client, its style model and its generator, begins with the same tensors at all of them
+            (`shared`), or each client draws its `own`. Algorithm 4 says "Initialize" of w_{s,k} and w_{g,k} and no
+            more; how far apart the style features of clients are hangs on it.
     """
 
     lam: NonNegativeFloat = Field(default=1.0, alias="lambda")
@@ -49,6 +54,7 @@ class FedStyle(Algorithm):
     temperature: PositiveFloat = 0.07
     hidden: Units = 256
     reading: Literal["corrected", "literal"] = "corrected"
+    initial: Literal["shared", "own"] = "shared"
     objective: Contrastive
 
     shared = names("content")  # "clients only transmit local content models": f_c and g_c
@@ -58,6 +64,15 @@ class FedStyle(Algorithm):
         content, style = self.objective.model(), self.objective.model()
         width = content.encoder.features
         return Model(content=content, style=style, generator=mlp(2 * width, self.hidden, width))
+
+    def prepare(self, members: Sequence[Any], seed: int) -> None:
+        """Line 1 of Algorithm 4."""
+        for client, member in enumerate(members) if self.initial == "own" else ():
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(random_key(seed, "initial style", client))
+                drawn = self.model()
+            member.style.load_state_dict(drawn.style.state_dict())
+            member.generator.load_state_dict(drawn.generator.state_dict())
 
     def prologue(self) -> list[Phase]:
         """Algorithm 2."""

@@ -118,6 +118,8 @@ NAMES = names(
             "copy": ("control: copy", "the real images themselves"),
             "other-client": ("control: another client", "another client's real images"),
             "noise": "control: noise",
+            "one-encoder": ("control: one encoder", "all images by one client's encoder, the mean over clients"),
+            "same-images": ("control: same images", "the same images by every client's encoder"),
             "pixels": "control: pixels",
             "reconstruction": ("control: alone", "reconstructed, with nothing exchanged"),
             "identity": "control: not translated",

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from abilities.features import features
+from abilities.features import CROSSED, features
 from baselines.fedavg import FedAvg
 from federation import Simulation
 from federation.data import as_float
+from methods.fedstyle import FedStyle
 from tests.digits import dealt, objective, simulate, trained
 from tests.mutation import mutated
 
@@ -59,7 +60,21 @@ def check_statistics() -> None:
             )
 
 
-@pytest.mark.parametrize("check", [check_personal, check_statistics])
+def check_crossed() -> None:
+    """Rows are of as many training images of each client, columns of one client's model: where both are the same
+    client's, they are its own style features of these images."""
+    simulation = simulate(FedStyle(objective=objective("simclr"), style_epochs=1, hidden=8), local_steps=2, rounds=1)
+    found = features(trained(simulation))
+    clients = len(simulation.population.members)
+    assert np.bincount(found["crossed/client"]).tolist() == [min(CROSSED // clients, len(dealt().clients[0]))] * clients
+    for k in range(clients):
+        mine = found["crossed/style"][found["crossed/client"] == k]
+        own = found[f"client/{k}/train/style"]
+        assert np.abs(mine[:, k, None] - own).max(axis=2).min(axis=1).max() < 1e-4, "each is one of its own"
+        assert np.abs(mine[:, (k + 1) % clients] - mine[:, k]).max() > 1e-2, "somebody else's encoder is another"
+
+
+@pytest.mark.parametrize("check", [check_personal, check_statistics, check_crossed])
 def test_features(check):
     check()
 
@@ -69,6 +84,10 @@ BUGS = {
         "_of_client", "simulation.own(client)", "simulation.synchronised(client)", check_personal),
     "personal features of the first client": (
         "_of_client", "simulation.own(client)", "simulation.own(0)", check_personal),
+    "everybody's images by one model": (
+        "_crossed", "trained.simulation.own(k)", "trained.simulation.own(0)", check_crossed),
+    "styles of other clients' images": (
+        "_crossed", "trained.dealt.clients[k]", "trained.dealt.clients[0]", check_crossed),
     "statistics that nobody has sent": (
         "shared_model", "model if travelled else with_statistics(model, extract, images)", "model", check_statistics),
     "statistics estimated though they were sent": (

@@ -45,6 +45,20 @@ def test_silhouettes_are_scikit_learns(tmp_path):
     assert abs(found["features=style;label=client", "shuffled-labels"]) < 0.1
 
 
+def test_encoders_that_differ_are_told_from_images_that_do(tmp_path):
+    """Clients' images are alike and their encoders far apart: clusters by client, and none by one encoder."""
+    run, g = _with_styles(tmp_path / "run", spread=2.0), np.random.default_rng(1)
+    towards, owner = 100 * np.eye(4), np.repeat(range(4), 30)
+    crossed = (towards + g.normal(size=(120, 1, 4)) + 0.1 * g.normal(size=(120, 4, 4))).astype(np.float32)
+    run.write_features(dict(run.features) | {"crossed/style": crossed, "crossed/client": owner})
+    found = _values(clusters(RunFolder(run.path)), "setting", "control")
+    assert found["features=style;label=client", ""] > 0.5, "each by its own"
+    assert abs(found["features=style;label=client", "one-encoder"]) < 0.1
+    assert found["features=style;label=client", "same-images"] > 0.9, "as far apart as encoders are"
+    expected = np.mean([silhouette_score(crossed[:, e], owner // 2) for e in range(4)])
+    assert found["features=style;label=style", "one-encoder"] == pytest.approx(expected, abs=1e-6)
+
+
 def test_clients_are_shuffled_anew_for_each_run(monkeypatch, tmp_path):
     found, rng = [], np.random.default_rng(0)
     shown = clustered.Points("some-encoder", "z", rng.normal(size=(60, 3)), np.arange(60) % 3)
@@ -117,7 +131,7 @@ def test_scores_are_of_two_thousand_points_at_most_and_a_map_of_styles_of_fewer(
     asked = []
     for module in (clustered, extracts):
         monkeypatch.setattr(module, "points", lambda run, samples: asked.append(samples) or [])
-    run = RunFolder(tmp_path)
+    run = _write_run(tmp_path / "run")
     assert [*clusters(run), *code_map(run), *style_map(run)] == []
     assert asked == [2000, 2000, 1200]
 

@@ -107,6 +107,29 @@ def test_an_objective_may_look_at_the_batch_in_both_terms(monkeypatch):
     torch.testing.assert_close(algorithm.infusion_loss(model, batch), plain + 1.5 * (0 + 1 + 2 + 3 + 4 + 5))
 
 
+def check_initial(kind: type = FedStyle) -> None:
+    """What stays at a client may be drawn by each, the same for the same seed; what is sent is everybody's."""
+    begun = [
+        prepared(kind(objective=SIMCLR, initial=initial), seed=seed).population.members
+        for initial, seed in (("own", 7), ("own", 7), ("own", 8), ("shared", 7))
+    ]
+    own, again, another, shared = ([dict(member.state_dict()) for member in members] for members in begun)
+    kernels = {name for name, tensor in own[0].items() if tensor.dim() > 1 and not name.startswith("content")}
+    assert {name.split(".")[0] for name in kernels} == {"style", "generator"}
+    for name, tensor in own[0].items():
+        assert torch.equal(tensor, again[0][name])
+        assert torch.equal(shared[0][name], shared[1][name])
+        if name in kernels:
+            assert not torch.equal(tensor, own[1][name])
+            assert not torch.equal(tensor, another[0][name])
+        if name.startswith("content"):
+            assert torch.equal(tensor, own[1][name])
+
+
+def test_initial_tensors():
+    check_initial()
+
+
 PARTS = ("style.encoder", "style.projector", "content.encoder", "content.projector", "generator")
 
 
@@ -206,6 +229,9 @@ def test_the_content_model_starts_like_fedavgs():
         ('names("style.encoder", "style.projector")', 'names("style.projector")', check_what_trains),
         ('names("style.encoder", "style.projector")', 'names("style.encoder")', check_what_trains),
         ('names("content", "generator") if', 'names("content") if', check_what_trains),
+        ('random_key(seed, "initial style", client)', 'random_key(seed, "initial style")', check_initial),
+        ('random_key(seed, "initial style", client)', "client", check_initial),
+        ("member.generator.load_state_dict", "drawn.generator.load_state_dict", check_initial),
     ],
 )
 def test_a_wrong_fedstyle_is_caught(right, wrong, check):
