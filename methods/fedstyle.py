@@ -70,7 +70,7 @@ class FedStyle(Algorithm):
         for client, member in enumerate(members) if self.initial == "own" else ():
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(random_key(seed, "initial style", client))
-                drawn = self.model()
+                drawn: Any = self.model()
             member.style.load_state_dict(drawn.style.state_dict())
             member.generator.load_state_dict(drawn.generator.state_dict())
 
