@@ -26,8 +26,9 @@ def linear_probe(
     one per client on its own model's features of its own images, tested on all test images of its style; the mean over
     a style's clients is the cell of the table. Where there are style features, Eq. 4 is used: with the generator
     trained along (as published), with it frozen (`frozen-generator`), and without it (`content-only`). A generator that
-    is trained makes the linear classifier a network with a hidden layer: `shuffled-style` trains it on the style
-    features of other images, so that what it gains over `content-only` is not gained from style.
+    is trained makes the linear classifier a network with a hidden layer: `mean-style` trains it on the mean style
+    feature of a client's images in the place of each, `shuffled-style` on those of other images, so that what they gain
+    over `content-only` is not gained from style.
 
     Beside each: the same on the untrained model and on shuffled labels, as floors.
     """
@@ -127,13 +128,15 @@ def _style_probes(
 
 
 def _variants_of_eq4(run: RunFolder, members: list[int], seed: int) -> dict[str, Stylised]:
-    """What a probe gets beside content features: G trained along, the same with styles of other images, G frozen."""
+    """What a probe gets beside content features: G trained along; the same with a client's mean style, or with styles
+    of other images; G frozen."""
     keys = ([f"client/{k}/{part}/style" for k in members] for part in ("train", "test"))
     h_s, h_s_test = (_tensors(run.features, *part) for part in keys)
     others, others_test = (_shuffled(torch.arange(h.shape[1]), seed) for h in (h_s, h_s_test))
-    generator = _generator(run, members)
+    generator, mean = _generator(run, members), h_s.mean(dim=1, keepdim=True)
     return {
         "": Stylised(h_s, h_s_test, generator, trained=True),
+        "mean-style": Stylised(mean.expand_as(h_s), mean.expand_as(h_s_test), generator, trained=True),
         "shuffled-style": Stylised(h_s[:, others], h_s_test[:, others_test], generator, trained=True),
         "frozen-generator": Stylised(h_s, h_s_test, generator, trained=False),
     }

@@ -16,6 +16,7 @@ def stylised(records: pd.DataFrame) -> Figure:
     ours = _ours(records, method="fedstyle", protocol="personalization", metric="accuracy", aggregate="mean")
     labels = {
         "": "content + stylised, G trained",
+        "mean-style": "the same, one style for all images",
         "shuffled-style": "the same, styles of other images",
         "frozen-generator": "content + stylised, G frozen",
         "content-only": "content only",
@@ -34,7 +35,7 @@ def stylised(records: pd.DataFrame) -> Figure:
         x="case",
         y="value",
         hue="feature",
-        hue_order=list(labels.values()),
+        hue_order=[label for variant, label in labels.items() if variant in set(ours["variant"])],
         col="ssl",
         height=3.2,
         errorbar=spread(ours),

@@ -252,10 +252,11 @@ def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
     cells = _cells(_write_run(tmp_path / "run", stylised=True))
     mean = {
         variant: cells["personalization", "wax", variant, "", "client-2"]
-        for variant in ("", "shuffled-style", "content-only")
+        for variant in ("", "mean-style", "shuffled-style", "content-only")
     }
     assert mean[""] > 0.9, "the style features say the class, and a trained G finds it"
     assert mean["shuffled-style"] < 0.5
+    assert mean["mean-style"] < 0.5
     assert mean["content-only"] < 0.5
     assert ("personalization", "wax", "frozen-generator", "", "") in cells
 
@@ -284,7 +285,7 @@ def test_a_frozen_generator_is_the_clients_own(tmp_path):
 def test_a_probe_gets_each_images_style_or_another_images_and_a_generator_trained_along_or_frozen(tmp_path):
     run, members = _write_run(tmp_path / "run", stylised=True), [2, 3]
     found = linear._variants_of_eq4(run, members, seed=5)
-    trained = {"": True, "shuffled-style": True, "frozen-generator": False}
+    trained = {"": True, "mean-style": True, "shuffled-style": True, "frozen-generator": False}
     assert {variant: eq4.trained for variant, eq4 in found.items()} == trained
     for part in ("train", "test"):
         for n, k in enumerate(members):
@@ -292,6 +293,8 @@ def test_a_probe_gets_each_images_style_or_another_images_and_a_generator_traine
             given = {variant: getattr(eq4, part)[n].numpy() for variant, eq4 in found.items()}
             np.testing.assert_array_equal(given[""], own)
             np.testing.assert_array_equal(given["frozen-generator"], own)
+            of_all = run.features[f"client/{k}/train/style"].mean(axis=0, keepdims=True)
+            np.testing.assert_allclose(given["mean-style"], np.broadcast_to(of_all, own.shape), rtol=1e-5)
             assert (given["shuffled-style"] != own).any(axis=1).mean() > 0.9, "of another image"
             assert sorted(given["shuffled-style"].tolist()) == sorted(own.tolist()), "of the same client"
 
