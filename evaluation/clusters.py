@@ -1,6 +1,7 @@
 """How far codes of images fall into a cluster for each client: FedStyle's style features (Fig. 4), FedDVA's z and c
 (Fig. 5)."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -55,7 +56,8 @@ def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[st
 
     A control has the clients' names shuffled. Codes of different clients are by different encoders, and may be apart
     for that alone, whatever the images. So with style features there are two more: `one-encoder` has all images by one
-    client's, in the mean over clients; `same-images` has the same images by every client's, as if they were its own.
+    client's, in the mean over clients; `same-images` has for each client the same test images of its style by its own,
+    where clients share styles.
     """
     for role, code, features, client in points(run, samples):
         if len(np.unique(client)) < 2:
@@ -70,15 +72,18 @@ def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[st
         by_encoder, owner = np.moveaxis(run.features["crossed/style"], 1, 0), run.features["crossed/client"]
         for label, groups in (("client", owner), ("style", _styles(run, owner))):
             yield _silhouette(by_encoder, groups, setting=f"features=style;label={label}", control="one-encoder")
-        shown = _spread_out(len(owner), max(2, samples // len(by_encoder)))
-        whose = np.repeat(range(len(by_encoder)), len(shown))
-        same, setting = np.concatenate(by_encoder[:, shown]), "features=style;label=client"
-        yield _silhouette([same], whose, setting=setting, control="same-images")
+    of_tests = {key: rows for key, rows in run.features.items() if re.fullmatch(r"client/\d+/test/style", key)}
+    by = np.array([_client(key) for key in of_tests])
+    if len(np.unique(_styles(run, by))) < len(by):
+        share = max(2, samples // len(by))
+        same = [rows[_spread_out(len(rows), share)] for rows in of_tests.values()]
+        whose, setting = np.repeat(by, [len(rows) for rows in same]), "features=style;label=client"
+        yield _silhouette([np.concatenate(same)], whose, setting=setting, control="same-images")
 
 
 def _spread_out(there: int, wanted: int) -> np.ndarray:
     """So many of the numbers below `there`, or all, evenly spread over them."""
-    return np.unique(np.linspace(0, there - 1, min(wanted, there)).astype(int))
+    return np.linspace(0, there - 1, min(wanted, there)).round().astype(int)
 
 
 def _styles(run: RunFolder, clients: np.ndarray) -> np.ndarray:

@@ -119,7 +119,7 @@ NAMES = names(
             "other-client": ("control: another client", "another client's real images"),
             "noise": "control: noise",
             "one-encoder": ("control: one encoder", "all images by one client's encoder, the mean over clients"),
-            "same-images": ("control: same images", "the same images by every client's encoder"),
+            "same-images": ("control: same images", "the same images of a style by each of its clients' encoders"),
             "pixels": "control: pixels",
             "reconstruction": ("control: alone", "reconstructed, with nothing exchanged"),
             "identity": "control: not translated",

@@ -50,11 +50,18 @@ def test_encoders_that_differ_are_told_from_images_that_do(tmp_path):
     run, g = _with_styles(tmp_path / "run", spread=2.0), np.random.default_rng(1)
     towards, owner = 100 * np.eye(4), np.repeat(range(4), 30)
     crossed = (towards + g.normal(size=(120, 1, 4)) + 0.1 * g.normal(size=(120, 4, 4))).astype(np.float32)
-    run.write_features(dict(run.features) | {"crossed/style": crossed, "crossed/client": owner})
+    tests = {f"client/{k}/test/style": (7 * np.eye(4)[k] + g.normal(size=(80, 4))).astype(np.float32) for k in range(4)}
+    tests["client/1/test/style"] = tests["client/0/test/style"]
+    run.write_features(dict(run.features) | {"crossed/style": crossed, "crossed/client": owner} | tests)
     found = _values(clusters(RunFolder(run.path)), "setting", "control")
     assert found["features=style;label=client", ""] > 0.5, "each by its own"
     assert abs(found["features=style;label=client", "one-encoder"]) < 0.1
-    assert found["features=style;label=client", "same-images"] > 0.9, "as far apart as encoders are"
+    spread_out = np.linspace(0, 79, 20).round().astype(int)
+    same = np.concatenate([rows[spread_out] for rows in tests.values()])
+    fewer = _values(clusters(RunFolder(run.path), samples=80), "setting", "control")
+    expected = silhouette_score(same, np.repeat(range(4), 20))
+    assert fewer["features=style;label=client", "same-images"] == pytest.approx(expected, abs=1e-6)
+    assert expected < 0.5, "the encoders of the first two are one"
     expected = np.mean([silhouette_score(crossed[:, e], owner // 2) for e in range(4)])
     assert found["features=style;label=style", "one-encoder"] == pytest.approx(expected, abs=1e-6)
 
