@@ -248,7 +248,7 @@ def test_an_unseen_style_is_evaluated_as_far_as_it_can_be(tmp_path):
     costs = {r["metric"]: r["value"] for r in EVALUATIONS["budget"](run)}
     assert costs["total_clients"] == 2
     assert {row["style"] for row in run.table("partition.csv")} == {"0", "30"}
-    assert {r["style"] for r in EVALUATIONS["sources"](run)} == set(ANGLES)
+    assert {r["style"] for r in EVALUATIONS["sources"](run)} == {*ANGLES, "all"}
 
 
 @pytest.mark.parametrize("unseen", ["0", "90"])
