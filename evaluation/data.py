@@ -21,7 +21,7 @@ def class_entropy(run: RunFolder) -> Iterator[dict[str, Any]]:
         return
     shares = np.array(list(counts.values()), dtype=float)
     shares /= shares.sum(axis=1, keepdims=True)
-    for value, control in ((entr(shares).sum(axis=1).mean(), ""), (np.log(shares.shape[1]), "ceiling")):
+    for value, control in ((entr(shares).sum(axis=1).mean(), ""), (np.log(shares.shape[1]), "even-classes")):
         yield result("class_entropy", "nats", float(value), control=control)
 
 

@@ -25,7 +25,7 @@ SAID = [
 CONTROLS = [
     *("untrained", "shuffled-labels", "floor", "brighter", "noisy", "shifted", "copy", "other-client", "noise"),
     *("pixels", "reconstruction", "identity", "rotation", "other", "blur-0.5", "blur-1", "blur-2", "ceiling"),
-    *("counterpart", POOLED, "one-encoder", "same-images"),
+    *("counterpart", POOLED, "one-encoder", "same-images", "even-classes"),
 ]
 """Floors, ceilings and controls as records call them, in the order in which they are shown."""
 CEILING = "supervised"

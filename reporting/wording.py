@@ -129,6 +129,7 @@ NAMES = names(
             "blur-1": ("control: others, blur 1", "other images of the target, blurred by 1 pixel"),
             "blur-2": ("control: others, blur 2", "other images of the target, blurred by 2 pixels"),
             "ceiling": "ceiling: real images",
+            "even-classes": ("ceiling: even", "as many images of each class"),
             "supervised": "ceiling: trained with labels",
             "counterpart": ("ceiling: counterpart", "what the image ought to look like"),
             "pooled": ("ceiling: pooled", "trained on the images of all clients in one place"),
