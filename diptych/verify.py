@@ -83,7 +83,7 @@ def verify(folder: Path, board: Path | None = None) -> Verified:
 def _runs(records: pd.DataFrame) -> Iterator[dict[str, str]]:
     """The state of every run that records are of; averages have none, or several."""
     columns = ["scale", "run", "seed", "spec", "code"]
-    for row in records[~records["run"].str.contains("^$| ")][columns].drop_duplicates().to_dict("records"):
+    for row in records[records["run"].str.fullmatch(r"\S+")][columns].drop_duplicates().to_dict("records"):
         made = _today(row["scale"], row["run"], int(row["seed"]))
         codes = {code for spec, code in made if spec == row["spec"]}
         state = State.OTHER_SPEC if not codes else State.SAME if row["code"] in codes else State.OTHER_CODE

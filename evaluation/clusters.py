@@ -31,14 +31,10 @@ class Points(NamedTuple):
 
 def points(run: RunFolder, samples: int) -> Iterator[Points]:
     """Style features of training images, or z and c of test images, of at most `samples` over all clients."""
-    if styles := sorted(
-        (k for k in run.features if k.startswith("client/") and k.endswith("/train/style")), key=_client
-    ):
+    if styles := _style_features(run, "train"):
         share = max(2, samples // len(styles))
         rng = np.random.default_rng(random_key(run.spec.seed, "style features"))
-        rows = [run.features[key][rng.permutation(len(run.features[key]))[:share]] for key in styles]
-        clients = np.repeat([_client(key) for key in styles], [len(r) for r in rows])
-        yield Points("", "style", np.concatenate(rows), clients)
+        yield _style_points({k: x[rng.permutation(len(x))[:share]] for k, x in styles.items()})
     for role, place in encoders(run).items():
         owner = run.features["codes/test/client"]
         chosen = np.random.default_rng(random_key(run.spec.seed, "code map")).permutation(len(owner))[:samples]
@@ -46,8 +42,23 @@ def points(run: RunFolder, samples: int) -> Iterator[Points]:
             yield Points(role, code, run.features[f"{place}codes/test/{code}"][chosen], owner[chosen])
 
 
-def _client(key: str) -> int:
-    return int(key.split("/")[1])
+def same_images(run: RunFolder, samples: int) -> Iterator[Points]:
+    """Style features of test images of which all clients of a style have the same ones, where there are several."""
+    styles = _style_features(run, "test")
+    if len(np.unique(_styles(run, [*styles]))) < len(styles):
+        share = max(2, samples // len(styles))
+        yield _style_points({k: x[_spread_out(len(x), share)] for k, x in styles.items()})
+
+
+def _style_features(run: RunFolder, part: str) -> dict[int, np.ndarray]:
+    """Client -> (images, dimensions) of style features, in the order of clients."""
+    keys = (re.fullmatch(rf"client/(\d+)/{part}/style", key) for key in run.features)
+    return {k: run.features[f"client/{k}/{part}/style"] for k in sorted(int(key[1]) for key in keys if key)}
+
+
+def _style_points(of_clients: dict[int, np.ndarray]) -> Points:
+    owners = np.repeat([*of_clients], [len(rows) for rows in of_clients.values()])
+    return Points("", "style", np.concatenate([*of_clients.values()]), owners)
 
 
 def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[str, Any]]:
@@ -72,13 +83,8 @@ def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[st
         by_encoder, owner = np.moveaxis(run.features["crossed/style"], 1, 0), run.features["crossed/client"]
         for label, groups in (("client", owner), ("style", _styles(run, owner))):
             yield _silhouette(by_encoder, groups, setting=f"features=style;label={label}", control="one-encoder")
-    of_tests = {key: rows for key, rows in run.features.items() if re.fullmatch(r"client/\d+/test/style", key)}
-    by = np.array([_client(key) for key in of_tests])
-    if len(np.unique(_styles(run, by))) < len(by):
-        share = max(2, samples // len(by))
-        same = [rows[_spread_out(len(rows), share)] for rows in of_tests.values()]
-        whose, setting = np.repeat(by, [len(rows) for rows in same]), "features=style;label=client"
-        yield _silhouette([np.concatenate(same)], whose, setting=setting, control="same-images")
+    for same in same_images(run, samples):
+        yield _silhouette([same.features], same.client, setting="features=style;label=client", control="same-images")
 
 
 def _spread_out(there: int, wanted: int) -> np.ndarray:
@@ -86,7 +92,7 @@ def _spread_out(there: int, wanted: int) -> np.ndarray:
     return np.linspace(0, there - 1, min(wanted, there)).round().astype(int)
 
 
-def _styles(run: RunFolder, clients: np.ndarray) -> np.ndarray:
+def _styles(run: RunFolder, clients: Iterable[int]) -> np.ndarray:
     return np.array([str(run.features[f"client/{k}/style"]) for k in clients])
 
 
