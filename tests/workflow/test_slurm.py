@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ FILES = ("model.safetensors", "features.npz", "history.csv", "traffic.csv")
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    assert find_spec("snakemake_executor_plugin_slurm"), "Snakemake cannot ask Slurm: pip install -e '.[test,slurm]'"
     with Cluster(tmp_path_factory.mktemp("slurm")) as started:
         yield started
 
