@@ -126,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         "--threads", type=int, default=1, help="clients trained side by side; any number gives the same weights"
     )
     p.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, or auto: a GPU if there is one (default)")
+    p.add_argument("--captured", action="store_true", help="on a GPU, record a step's launches and play them again")
     p.add_argument("--checkpoint-every", type=float, default=30.0, metavar="SECONDS", help="default: 30")
 
     p = command("judge", _judge, "train the classifier that judges a run's generated images, on real ones")
@@ -282,12 +283,16 @@ def _train(options: argparse.Namespace) -> None:
     use_threads(1 if options.threads > 1 else options.threads)
     from diptych.training import train
 
+    device = choose_device(options.device)
+    if options.captured and not (device.startswith("cuda") and options.threads == 1):
+        raise InputError("--captured: launches are those of a GPU, by one thread")
     train(
         spec,
         options.out or Path(options.spec).parent,
         options.data,
         workers=options.threads,
-        device=choose_device(options.device),
+        device=device,
+        captured=options.captured,
         checkpoint_every=options.checkpoint_every,
     )
 

@@ -1,6 +1,7 @@
 """Settings of the whole process: threads, memory, device."""
 
 import ctypes
+import os
 
 import torch
 
@@ -25,11 +26,18 @@ def use_threads(threads: int) -> None:
 
 
 def choose_device(wanted: str) -> str:
-    """A torch device: `auto` is the first GPU if there is one.
+    """A torch device: `auto` is the first GPU if there is one. On a GPU, numbers are made `repeatable`.
 
     Raises:
         InputError: there is no such device.
     """
+    device = _found(wanted)
+    if device.startswith("cuda"):
+        repeatable()
+    return device
+
+
+def _found(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -39,3 +47,12 @@ def choose_device(wanted: str) -> str:
             f"--device: '{wanted}' cannot be used ({str(error).splitlines()[0]}); allowed: auto, cpu, cuda"
         ) from error
     return wanted
+
+
+def repeatable() -> None:
+    """Let a GPU give the same numbers each time: no sum in the order in which threads come. torch warns of what has no
+    such way.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # nothing reads it

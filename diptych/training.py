@@ -17,19 +17,27 @@ from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.progress import Progress
-from federation import Algorithm, ClientData, Diverged, Simulation
+from federation import Algorithm, CapturedSimulation, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
 from federation.hooks import pooled
 from partitions import Partition, partition
 
 
 def train(
-    spec: Spec, folder: Path, data_root: str, *, workers: int = 1, device: str = "cpu", checkpoint_every: float = 30.0
+    spec: Spec,
+    folder: Path,
+    data_root: str,
+    *,
+    workers: int = 1,
+    device: str = "cpu",
+    captured: bool = False,
+    checkpoint_every: float = 30.0,
 ) -> str:
     """Train a run and leave its folder; a run that was stopped goes on from its checkpoint.
 
     Args:
         workers: client threads; any number gives the same numbers.
+        captured: play clients' steps from recordings of their launches, on a GPU.
         checkpoint_every: seconds between checkpoints.
 
     Returns:
@@ -41,7 +49,7 @@ def train(
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
     _refuse_single_images(spec, dealt, algorithm)
-    simulation = Simulation(
+    simulation = (CapturedSimulation if captured else Simulation)(
         algorithm,
         client_data(dealt, pooled(algorithm)),
         spec.training,

@@ -2,6 +2,7 @@
 
 from common.settings import settings
 from federation.algorithm import Algorithm, Batch, Objective, Phase, Update, Work, sq_distance
+from federation.captured import CapturedSimulation
 from federation.channel import Channel, Message
 from federation.data import ClientData, View
 from federation.functional import call_with
@@ -16,6 +17,7 @@ from federation.simulation import Simulation
 __all__ = [
     "Algorithm",
     "Batch",
+    "CapturedSimulation",
     "Channel",
     "ClientData",
     "Diverged",

@@ -83,6 +83,12 @@ def on_device(batch: dict[str, Any], device: torch.device) -> dict[str, Any]:
     }
 
 
+def tensors_of(batch: dict[str, Any]) -> Iterator[Tensor]:
+    """All tensors of a batch, in an order that its keys decide."""
+    for value in batch.values():
+        yield from value if isinstance(value, tuple) else (value,)
+
+
 def split_batch(batch: dict[str, Any], sizes: list[int]) -> Iterator[dict[str, Any]]:
     """The batch in parts of these sizes along the samples; values are tensors or tuples of tensors."""
     parts = {

@@ -24,6 +24,8 @@ DRAWN_NUMBERS = 2**20
 """Batches are drawn together up to about this many pixel values, which still fit a cache."""
 COPIES_OF_A_WORKER = 2
 """Working copies: on one it trains, the other may have to wait until those before its client are done."""
+Step = Callable[[Batch], Tensor]
+"""A step on a batch of a client's, and its loss, () without gradient."""
 Row = dict[str, Any]
 """Of history.csv: how many steps an update of a phase has taken at a client in a round, and their mean loss."""
 
@@ -168,6 +170,8 @@ class LocalWork:
         place = f"{stage}/{client}/{number}"
         leaves = [moving(model, update, phase) for update in updates]
         states = [self._optimiser_state(f"{place}/{u}") for u in range(len(updates))]
+        of = zip(updates, leaves, states, strict=True)
+        steps = [self.step_of(round, update, model, own, state) for update, own, state in of]
         losses: list[list[Tensor]] = [[] for _ in updates]
         if phase.begin is not None:
             with torch.no_grad():
@@ -178,7 +182,7 @@ class LocalWork:
                 if self.batches[place] % update.every == 0:
                     if update.publish is not None:
                         self.publish(round, client, update.publish(model, batch))
-                    losses[u].append(self._step(round, update, model, batch, leaves[u], states[u]))
+                    losses[u].append(steps[u](batch))
             self.tick(round)
         if phase.end is not None:
             with torch.no_grad():
@@ -229,15 +233,17 @@ class LocalWork:
         places = order[torch.searchsorted(own, indices, sorter=order)]
         return {name: rows[places] for name, rows in self.constants[client].items()}
 
-    def _step(
-        self, round: int, update: Update, model: nn.Module, batch: Batch, leaves: list[Tensor], state: State
-    ) -> Tensor:
-        bf16 = self.settings.precision == "bf16"
-        with torch.autocast(self.data.images.device.type, torch.bfloat16, enabled=bf16):
-            loss = update.loss(model, batch)
-        rate = update.lr_factor * decay(self.settings, round)
-        step(self.optimiser(update), leaves, gradients(loss, leaves), state, rate)
-        return loss.detach()
+    def step_of(self, round: int, update: Update, model: nn.Module, leaves: list[Tensor], state: State) -> Step:
+        """The steps of an update that a client takes in a phase, on a model in which `leaves` move."""
+        bf16, rate = self.settings.precision == "bf16", update.lr_factor * decay(self.settings, round)
+
+        def take(batch: Batch) -> Tensor:
+            with torch.autocast(self.data.images.device.type, torch.bfloat16, enabled=bf16):
+                loss = update.loss(model, batch)
+            step(self.optimiser(update), leaves, gradients(loss, leaves), state, rate)
+            return loss.detach()
+
+        return take
 
     def _done(self, round: int, model: nn.Module, phase: Phase, updates: list[Update], steps: list[int]) -> Work:
         rates: dict[str, float] = {}

@@ -20,7 +20,8 @@ from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.training import client_data
-from federation import Algorithm, Simulation, nothing
+from federation import Algorithm, CapturedSimulation, Simulation, nothing
+from federation.captured import CapturedWork, Record
 from federation.channel import Message
 from federation.hooks import Announcing, Exchanging, FineTuning, pooled
 from federation.names import selected
@@ -124,13 +125,14 @@ def _simulation(
     listeners=(),
     keep_own: bool = True,
     device: str = "cpu",
+    engine: type[Simulation] = Simulation,
     **training,
 ) -> Simulation:
     objective = objective or _fitting(name)
     algorithm = _built(name, objective)
     settings = _spec(name, objective, **training).training
     options = {"workers": workers, "listeners": listeners, "device": device, "start": STARTS.get(name)}
-    simulation = Simulation(algorithm, client_data(_dealt(name), pooled(algorithm)), settings, 5, **options)
+    simulation = engine(algorithm, client_data(_dealt(name), pooled(algorithm)), settings, 5, **options)
     if keep_own:
         simulation.keep_own()
     return simulation
@@ -437,6 +439,34 @@ def test_a_run_on_a_gpu_that_is_pretended_leaves_what_one_on_the_cpu_does(name, 
 def test_tensors_that_are_left_on_the_cpu_are_caught(name, module, part, right, wrong, where, tmp_path):
     with mutated(module, part, right, wrong, where=where), pytest.raises(Elsewhere, match=r"aten\..* on the CPU"):
         check_leaves_the_same_elsewhere(name, "", tmp_path)
+
+
+class _Replayed(CapturedSimulation):
+    """Takes a step again where a GPU would play its launches: what of it is the same each time has to be."""
+
+    class Work(CapturedWork):
+        def recorder(self) -> Record:
+            def record(take):
+                loss = torch.empty(())
+                return lambda: loss.copy_(take()), loss
+
+            return record
+
+    local_work = Work
+
+
+@pytest.mark.parametrize(("name", "objective"), ON_A_GPU)
+def test_steps_that_are_played_are_the_loops(name, objective):
+    """To the bit, on every batch; that a GPU can record them is another question, which needs one."""
+    training = {**(ADAM if objective in ("gan", "vae", "stargan") else GENTLE), "rounds": 2, "local_epochs": 3}
+    loop, played = (_simulation(name, objective, engine=engine, **training) for engine in (Simulation, _Replayed))
+    loop.run()
+    played.run()
+    assert loop.history == played.history, "losses"
+    ends = [
+        run.population.storage | {f"server.{k}": t for k, t in run.server.tensors.items()} for run in (loop, played)
+    ]
+    assert same(*ends)
 
 
 def _after_a_round(name: str, objective: str, **settings: Any) -> Simulation:

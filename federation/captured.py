@@ -1,0 +1,100 @@
+"""Steps whose launches are recorded as a CUDA graph and played again: a GPU waits for those of small networks."""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from common.optimisers import State
+from federation.algorithm import Batch, Update
+from federation.data import tensors_of
+from federation.local import LocalWork, Step
+from federation.simulation import Simulation
+
+Play = Callable[[], None]
+Record = Callable[[Callable[[], Tensor]], tuple[Play, Tensor]]
+"""What takes a step without arguments -> what takes it again, and the tensor in which its loss then stands."""
+
+
+class Graphs:
+    """Records CUDA graphs on the current device, all of them in one memory, since they are played in turn."""
+
+    def __init__(self) -> None:
+        self.first: torch.cuda.CUDAGraph | None = None  # kept, or the memory would be given back with each client
+
+    def __call__(self, take: Callable[[], Tensor]) -> tuple[Play, Tensor]:
+        """The launches of a step, which is not taken yet.
+
+        Raises:
+            RuntimeError: it is more than launches: it reads a number back from the device, for one.
+        """
+        graph, aside, current = torch.cuda.CUDAGraph(), torch.cuda.Stream(), torch.cuda.current_stream()
+        aside.wait_stream(current)
+        with torch.cuda.stream(aside):  # not `torch.cuda.graph`, which each time frees all that torch keeps for later
+            graph.capture_begin(pool=None if self.first is None else self.first.pool())
+            try:
+                loss = take()
+            finally:
+                graph.capture_end()
+        current.wait_stream(aside)
+        self.first = self.first or graph
+        return graph.replay, loss
+
+
+class Captured:
+    """A step on batches: taken as it is on the first, recorded on the second, and played from then on.
+
+    On the first, libraries choose their kernels and the optimiser makes its state; both have to be there before.
+    """
+
+    def __init__(self, step: Step, record: Record) -> None:
+        self.step, self.record, self.taken = step, record, 0
+        self.batch: Batch
+        self.play: Play
+        self.loss: Tensor
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """The loss on a batch, () without gradient."""
+        self.taken += 1
+        if self.taken == 1:
+            return self.step(batch)
+        if self.taken == 2:
+            self.batch = {key: _like(value) for key, value in batch.items()}
+            self.play, self.loss = self.record(partial(self.step, self.batch))
+        for place, tensor in zip(tensors_of(self.batch), tensors_of(batch), strict=True):
+            place.copy_(tensor)
+        self.play()
+        return self.loss.clone()
+
+
+def _like(value: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
+    return tuple(map(torch.empty_like, value)) if isinstance(value, tuple) else torch.empty_like(value)
+
+
+class CapturedWork(LocalWork):
+    """The local work of clients on a GPU, launched as a whole: the same kernels in the same order, and so the same
+    numbers. A step is recorded once for each client, phase and round, whose rates and tensors it has in it.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.record = self.recorder()
+
+    def recorder(self) -> Record:
+        """Of all of its steps."""
+        return Graphs()
+
+    def step_of(self, round: int, update: Update, model: nn.Module, leaves: list[Tensor], state: State) -> Step:
+        """As there, but for what is played."""
+        return Captured(super().step_of(round, update, model, leaves, state), self.record)
+
+
+class CapturedSimulation(Simulation):
+    """A simulation on a GPU whose clients' steps are played from recordings.
+
+    For steps that are launches and nothing else: all of whose batches have one size, as the engine's have, and whose
+    losses read no number back.
+    """
+
+    local_work = CapturedWork
