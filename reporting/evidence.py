@@ -94,7 +94,11 @@ def evidence(rows: pd.DataFrame) -> list[Evidence]:
 
     Args:
         rows: the records of the cell, of any scales. What differs in other keys is other evidence.
+
+    Raises:
+        InputError: one run says several things of it.
     """
+    _refuse_several(rows)
     parts = defaultdict(list)
     for row in _plain(rows):
         parts[row["scale"], row["differs"]].append(row)
@@ -102,8 +106,22 @@ def evidence(rows: pd.DataFrame) -> list[Evidence]:
 
 
 def as_one(rows: pd.DataFrame) -> Evidence:
-    """All records of a number as one piece of evidence, which differs in whatever one of them differs in."""
+    """All records as one piece of evidence, which differs in whatever one of them differs in."""
     return _merged(_plain(rows))
+
+
+def _refuse_several(rows: pd.DataFrame) -> None:
+    """What is to be one number must not be several of one run, whose mean would be of nothing.
+
+    Raises:
+        InputError: it is.
+    """
+    several = rows.loc[rows["run"] != "", ["scale", "run", "seed", "value"]].drop_duplicates()
+    several = several[several.duplicated(["scale", "run", "seed"])]
+    if len(several):
+        raise InputError(
+            f"several numbers of {several['run'].iloc[0]} would be one; its table or claim has to tell them apart"
+        )
 
 
 def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -112,12 +130,12 @@ def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 
 def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
-    """Every seed counts once, however many tables its run is for."""
-    by_seed = defaultdict(list)
-    for row in rows:
-        by_seed[str(row["seed"])].append(row["value"])
+    """Every seed counts once, and so does every run of it, however many tables it is for."""
+    by_seed: dict[str, dict[Any, float]] = defaultdict(dict)
+    for number, row in enumerate(rows):
+        by_seed[str(row["seed"])][row["run"] or number] = row["value"]
     return Evidence(
-        values={seed: float(np.mean(by_seed[seed])) for seed in sorted(by_seed)},
+        values={seed: float(np.mean([*by_seed[seed].values()])) for seed in sorted(by_seed)},
         scale=AND.join(sorted({row["scale"] for row in rows})),
         metric=rows[0]["metric"],
         unit=rows[0]["unit"],

@@ -236,7 +236,6 @@ def test_what_is_not_run_has_a_reason(scale):
     beyond = {
         "reference-feddva": {"celeba"},  # the faces that were at hand
         "reference-fedstyle-objects": {"office-home"},  # played by PACS
-        "reference-padpaf": {"cifar10"},
         "reference-psfedgan": {"cifar10"},  # Split-1
     }
     run = {"digit", "mnist", "fmnist", "rotated-mnist", "rotated-fmnist"} | beyond.get(scale, set())

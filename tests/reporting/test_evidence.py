@@ -41,6 +41,16 @@ def test_a_seed_counts_once_whatever_tables_its_run_is_for():
     assert found.std == pytest.approx(0.02**0.5)
 
 
+def test_two_numbers_of_one_run_are_no_mean():
+    """Those of several runs are, such as a control's over methods, and so is one that stands under two tables."""
+    one = {"run": "a", "value": 0.2, "table": "x"}
+    with pytest.raises(InputError, match="several numbers of a would be one"):
+        evidence(_rows(one, one | {"value": 0.4}))
+    others = ({"table": "y"}, {"run": "b", "value": 0.4}, {"scale": "tiny", "value": 0.9})
+    found = evidence(_rows(one, *(one | other for other in others)))
+    assert [e.mean for e in found] == pytest.approx([0.3, 0.9])
+
+
 def test_a_diverged_seed_makes_a_diverged_number():
     (found,) = evidence(_rows({"value": 0.5}, {"value": float("nan"), "seed": "2"}))
     assert found.mean != found.mean
