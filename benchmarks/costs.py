@@ -176,10 +176,11 @@ def _told(ratios: list[float]) -> str:
 
 
 def _recorded(folder: Path) -> Iterable[tuple[Spec, float, float]]:
-    """Specification, seconds by the clock and MiB of each training in a folder's records that is still asked for so."""
+    """Specification, seconds by the clock and MiB of each training on a CPU in a folder's records, if asked for."""
     for file in sorted(folder.glob("*/records.csv*")):
-        columns = ["scale", "run", "spec", "wall_s", "peak_memory_mb"]
-        for row in pd.read_csv(file, usecols=columns).drop_duplicates("run").to_dict("records"):
+        columns = ["scale", "run", "spec", "hardware", "wall_s", "peak_memory_mb"]
+        rows = pd.read_csv(file, usecols=columns).drop_duplicates("run")
+        for row in rows[~rows["hardware"].str.startswith("NVIDIA", na=False)].to_dict("records"):
             spec = load_study(str(row["scale"])).trained.get(str(row["run"]))
             if spec and spec.digest == row["spec"] and not math.isnan(float(row["peak_memory_mb"])):
                 yield spec, float(row["wall_s"]), float(row["peak_memory_mb"])
