@@ -26,18 +26,11 @@ def use_threads(threads: int) -> None:
 
 
 def choose_device(wanted: str) -> str:
-    """A torch device: `auto` is the first GPU if there is one. On a GPU, numbers are made `repeatable`.
+    """A torch device: `auto` is the first GPU if there is one. It becomes torch's current one.
 
     Raises:
         InputError: there is no such device.
     """
-    device = _found(wanted)
-    if device.startswith("cuda"):
-        repeatable()
-    return device
-
-
-def _found(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -46,6 +39,8 @@ def _found(wanted: str) -> str:
         raise InputError(
             f"--device: '{wanted}' cannot be used ({str(error).splitlines()[0]}); allowed: auto, cpu, cuda"
         ) from error
+    if wanted.startswith("cuda:"):
+        torch.cuda.set_device(wanted)
     return wanted
 
 

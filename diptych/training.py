@@ -16,6 +16,7 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
+from diptych.process import repeatable
 from diptych.progress import Progress
 from federation import Algorithm, CapturedSimulation, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
@@ -44,6 +45,8 @@ def train(
         The run's status: `ok` or `diverged`.
     """
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
+    if device.startswith("cuda"):
+        repeatable()
     for name in FILES:
         check_writable(folder / name)
     dealt = partition(spec.data, data_root, spec.seed)

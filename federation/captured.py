@@ -1,11 +1,13 @@
 """Steps whose launches are recorded as a CUDA graph and played again: a GPU waits for those of small networks."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.optimisers import State
 from federation.algorithm import Batch, Update
 from federation.data import tensors_of
@@ -21,23 +23,28 @@ class Graphs:
     """Records CUDA graphs on the current device, all of them in one memory, since they are played in turn."""
 
     def __init__(self) -> None:
+        self.aside: torch.cuda.Stream | None = None  # one, for what a stream has freed no other takes
         self.first: torch.cuda.CUDAGraph | None = None  # kept, or the memory would be given back with each client
 
     def __call__(self, take: Callable[[], Tensor]) -> tuple[Play, Tensor]:
         """The launches of a step, which is not taken yet.
 
         Raises:
-            RuntimeError: it is more than launches: it reads a number back from the device, for one.
+            InputError: it is more than launches: it reads a number back from the device, for one.
         """
-        graph, aside, current = torch.cuda.CUDAGraph(), torch.cuda.Stream(), torch.cuda.current_stream()
-        aside.wait_stream(current)
-        with torch.cuda.stream(aside):  # not `torch.cuda.graph`, which each time frees all that torch keeps for later
+        self.aside = self.aside or torch.cuda.Stream()
+        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        self.aside.wait_stream(current)
+        with torch.cuda.stream(self.aside):  # not `torch.cuda.graph`, which each time frees all that torch has kept
             graph.capture_begin(pool=None if self.first is None else self.first.pool())
             try:
                 loss = take()
-            finally:
-                graph.capture_end()
-        current.wait_stream(aside)
+            except Exception as error:
+                with suppress(RuntimeError):  # that the recording is spoilt, which is known
+                    graph.capture_end()
+                raise InputError("--captured: a step of this method is more than launches; leave it out") from error
+            graph.capture_end()
+        current.wait_stream(self.aside)
         self.first = self.first or graph
         return graph.replay, loss
 
@@ -55,7 +62,11 @@ class Captured:
         self.loss: Tensor
 
     def __call__(self, batch: Batch) -> Tensor:
-        """The loss on a batch, () without gradient."""
+        """The loss on a batch, () without gradient.
+
+        Raises:
+            ValueError: the batch has another size than the one that was recorded.
+        """
         self.taken += 1
         if self.taken == 1:
             return self.step(batch)
@@ -63,6 +74,10 @@ class Captured:
             self.batch = {key: _like(value) for key, value in batch.items()}
             self.play, self.loss = self.record(partial(self.step, self.batch))
         for place, tensor in zip(tensors_of(self.batch), tensors_of(batch), strict=True):
+            if place.shape != tensor.shape:
+                raise ValueError(
+                    f"a step was recorded on {tuple(place.shape)}, and is to be played on {tuple(tensor.shape)}"
+                )
             place.copy_(tensor)
         self.play()
         return self.loss.clone()
@@ -78,6 +93,8 @@ class CapturedWork(LocalWork):
     """
 
     def __post_init__(self) -> None:
+        if self.workers > 1:
+            raise ValueError("steps are recorded and played by one thread")
         super().__post_init__()
         self.record = self.recorder()
 
@@ -94,7 +111,7 @@ class CapturedSimulation(Simulation):
     """A simulation on a GPU whose clients' steps are played from recordings.
 
     For steps that are launches and nothing else: all of whose batches have one size, as the engine's have, and whose
-    losses read no number back.
+    losses are functions of tensors alone. What else they do in Python, they do when they are recorded and never again.
     """
 
     local_work = CapturedWork

@@ -28,6 +28,8 @@ class Grade(StrEnum):
 RANK = list(Grade)
 AND = " and "
 """Between the scales of what rests on several."""
+ROUNDING = 1e-9
+"""What the means of one number may differ by that were taken in other orders."""
 USED = ["seed", "value", "scale", "metric", "unit", "differs", "budget", "stand_in", "measured_as", "run"]
 """The columns of a record that make evidence."""
 
@@ -98,10 +100,11 @@ def evidence(rows: pd.DataFrame) -> list[Evidence]:
     Raises:
         InputError: one run says several things of it.
     """
-    _refuse_several(rows)
     parts = defaultdict(list)
     for row in _plain(rows):
         parts[row["scale"], row["differs"]].append(row)
+    for part in parts.values():
+        _refuse_several(part)
     return sorted(map(_merged, parts.values()), key=lambda found: found.rank)
 
 
@@ -110,18 +113,12 @@ def as_one(rows: pd.DataFrame) -> Evidence:
     return _merged(_plain(rows))
 
 
-def _refuse_several(rows: pd.DataFrame) -> None:
-    """What is to be one number must not be several of one run, whose mean would be of nothing.
-
-    Raises:
-        InputError: it is.
-    """
-    several = rows.loc[rows["run"] != "", ["scale", "run", "seed", "value"]].drop_duplicates()
-    several = several[several.duplicated(["scale", "run", "seed"])]
-    if len(several):
-        raise InputError(
-            f"several numbers of {several['run'].iloc[0]} would be one; its table or claim has to tell them apart"
-        )
+def _refuse_several(rows: list[dict[Hashable, Any]]) -> None:
+    seen: dict[tuple[Any, Any], float] = {}
+    for row in rows:
+        known = seen.setdefault((row["run"], row["seed"]), row["value"])
+        if row["run"] and abs(row["value"] - known) > ROUNDING:
+            raise InputError(f"a cell has several numbers of {row['run']}; its table does not tell them apart")
 
 
 def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -131,11 +128,11 @@ def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
     """Every seed counts once, and so does every run of it, however many tables it is for."""
-    by_seed: dict[str, dict[Any, float]] = defaultdict(dict)
+    by_seed: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows):
-        by_seed[str(row["seed"])][row["run"] or number] = row["value"]
+        by_seed[str(row["seed"])][row["scale"], row["run"] or number].append(row["value"])
     return Evidence(
-        values={seed: float(np.mean([*by_seed[seed].values()])) for seed in sorted(by_seed)},
+        values={seed: float(np.mean([*map(np.mean, by_seed[seed].values())])) for seed in sorted(by_seed)},
         scale=AND.join(sorted({row["scale"] for row in rows})),
         metric=rows[0]["metric"],
         unit=rows[0]["unit"],

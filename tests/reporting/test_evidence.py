@@ -44,7 +44,7 @@ def test_a_seed_counts_once_whatever_tables_its_run_is_for():
 def test_two_numbers_of_one_run_are_no_mean():
     """Those of several runs are, such as a control's over methods, and so is one that stands under two tables."""
     one = {"run": "a", "value": 0.2, "table": "x"}
-    with pytest.raises(InputError, match="several numbers of a would be one"):
+    with pytest.raises(InputError, match="several numbers of a; its table does not tell them apart"):
         evidence(_rows(one, one | {"value": 0.4}))
     others = ({"table": "y"}, {"run": "b", "value": 0.4}, {"scale": "tiny", "value": 0.9})
     found = evidence(_rows(one, *(one | other for other in others)))
