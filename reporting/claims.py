@@ -87,6 +87,7 @@ class Finding:
         if self.verdict is Outcome.NOT_MEASURED:
             return f"{self.verdict} ({self.why})" if self.why else str(self.verdict)
         counted = f", {self.hold} of {self.measured} hold" if self.measured else ""
+        counted += f", {self.asked - self.measured} not measured" if self.asked > self.measured else ""
         return f"{self.verdict} at {self.scale}, {self.grade}, {plural(self.seeds, 'seed')}{counted}"
 
     @property
