@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from common.errors import InputError
 from common.optimisers import State
 from federation.algorithm import Batch, Update
-from federation.data import tensors_of
+from federation.data import changed, tensors_of
 from federation.local import LocalWork, Step
 from federation.simulation import Simulation
 
@@ -71,7 +71,7 @@ class Captured:
         if self.taken == 1:
             return self.step(batch)
         if self.taken == 2:
-            self.batch = {key: _like(value) for key, value in batch.items()}
+            self.batch = changed(batch, torch.empty_like)
             self.play, self.loss = self.record(partial(self.step, self.batch))
         for place, tensor in zip(tensors_of(self.batch), tensors_of(batch), strict=True):
             if place.shape != tensor.shape:
@@ -81,10 +81,6 @@ class Captured:
             place.copy_(tensor)
         self.play()
         return self.loss.clone()
-
-
-def _like(value: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-    return tuple(map(torch.empty_like, value)) if isinstance(value, tuple) else torch.empty_like(value)
 
 
 class CapturedWork(LocalWork):

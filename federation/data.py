@@ -77,9 +77,13 @@ def batches(size: int, batch_size: int, steps: int, generator: torch.Generator) 
 
 def on_device(batch: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """The batch where its images are: what is random is drawn on the CPU, so that every device sees the same."""
+    return changed(batch, lambda tensor: tensor.to(device))
+
+
+def changed(batch: dict[str, Any], change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """The batch with what `change` makes of each of its tensors."""
     return {
-        key: tuple(tensor.to(device) for tensor in value) if isinstance(value, tuple) else value.to(device)
-        for key, value in batch.items()
+        key: tuple(map(change, value)) if isinstance(value, tuple) else change(value) for key, value in batch.items()
     }
 
 

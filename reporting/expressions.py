@@ -17,7 +17,7 @@ import pandas as pd
 
 from common.errors import InputError
 from common.records import IDENTITY
-from reporting.evidence import Evidence, as_one
+from reporting.evidence import ROUNDING, Evidence, as_one
 from reporting.verdict import ALPHA, COUNTED, SEEDS, TIMED, Spread, above_zero, wider
 
 CONSTANTS = {
@@ -313,7 +313,7 @@ class Shelf:
         if key not in self.known:
             found = self.records.iloc[list(key)]
             values = found.groupby("seed")["value"].agg(["min", "max"])
-            if (values["max"] - values["min"] > 1e-9).any():
+            if (values["max"] - values["min"] > ROUNDING).any():
                 raise InputError(f"claims.csv: {asked} matches several numbers; name more columns")
             self.known[key] = as_one(found)
         return self.known[key]
