@@ -234,8 +234,9 @@ def test_every_seed_runs_everything(scale):
 def test_what_is_not_run_has_a_reason(scale):
     study, paper = load_study(scale), load_study("paper")
     beyond = {
-        "reference-feddva": {"celeba"},  # the faces that were at hand
+        "reference-feddva": {"celeba", "cifar10"},  # the faces that were at hand
         "reference-fedstyle-objects": {"office-home"},  # played by PACS
+        "reference-padpaf": {"cifar10"},
         "reference-psfedgan": {"cifar10"},  # Split-1
     }
     run = {"digit", "mnist", "fmnist", "rotated-mnist", "rotated-fmnist"} | beyond.get(scale, set())
