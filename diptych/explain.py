@@ -19,7 +19,7 @@ from diptych import configuration
 from diptych.configuration import merged
 from diptych.outputs import named, runs_for
 from diptych.published import NAMES, differing, flat
-from diptych.study import Cell, Place, Study
+from diptych.study import Cell, Place, Study, unseeded
 from diptych.tuning import CHOSEN
 from reporting.cells import cells_of
 from reporting.layout import ABILITY, MEASURE, Layout
@@ -150,7 +150,8 @@ def _run(study: Study, cell: Cell) -> Iterator[str]:
         (s.key, _shown(s.value), s.where, f"paper: {s.published}" if s.published else "") for s in settings(study, cell)
     ]
     widths = [max(len(row[n]) for row in table) for n in range(3)]
-    yield f"Run {cell.spec.run.rpartition('/')[0]}, seeds {', '.join(map(str, study.scale.seeds))}"
+    run = unseeded(cell.spec.run)
+    yield f"Run {run}, seeds {', '.join(map(str, study.seeds[run]))}"
     if cell.spec.start:
         yield f"  starts from what {cell.spec.start} has left"
     for *columns, published in table:

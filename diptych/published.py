@@ -7,7 +7,7 @@ from typing import Any
 
 from common.spec import Spec
 from common.work import passes_of
-from diptych.study import Study, load_study
+from diptych.study import Study, load_study, unseeded
 
 UNKNOWN = "unknown"
 NAMES = {"run", "scale", "labels", "seed", "start"}
@@ -55,11 +55,11 @@ class Reference:
     @classmethod
     def of(cls, study: Study) -> "Reference":
         """What the study itself asks for."""
-        return cls(study, study.specs, {_unseeded(cell.spec.run): cell.published for cell in study.cells})
+        return cls(study, study.specs, {unseeded(cell.spec.run): cell.published for cell in study.cells})
 
     def distance(self, spec: Spec, entry: str) -> dict[str, str]:
         """The columns EVIDENCE of what is measured on this run under an entry of its paper's `evaluation`."""
-        if _unseeded(spec.run) not in self.published:
+        if unseeded(spec.run) not in self.published:
             return {"differs": UNKNOWN, "budget": ""}
         paper = spec.labels["paper"]
         evaluation = str(self.study.papers[paper].evaluation.get(entry, {}).get("name", entry))
@@ -68,9 +68,9 @@ class Reference:
         return {"differs": " ".join(sorted(keys)), "budget": f"{self._share(spec, entry):.3g}"}
 
     def _different(self, spec: Spec) -> Iterator[str]:
-        theirs = self.published[_unseeded(spec.run)]
+        theirs = self.published[unseeded(spec.run)]
         yield from differing(*(s.model_dump(mode="json", exclude=NAMES) for s in (spec, theirs)))
-        if _unseeded(spec.start) != _unseeded(theirs.start):
+        if unseeded(spec.start) != unseeded(theirs.start):
             yield "start"
         elif spec.start:
             keys = self._different(self.runs[spec.start])
@@ -84,19 +84,15 @@ class Reference:
             yield from (f"judge.{key}" for key in differing(ours.judge.model_dump(), theirs.judge.model_dump()))
 
     def _share(self, spec: Spec, entry: str) -> float:
-        theirs = self.published[_unseeded(spec.run)]
+        theirs = self.published[unseeded(spec.run)]
         ours = _passes(self.study, spec, entry, self.runs.__getitem__)
-        return ours / _passes(self.study.as_published, theirs, entry, lambda run: self.published[_unseeded(run)])
+        return ours / _passes(self.study.as_published, theirs, entry, lambda run: self.published[unseeded(run)])
 
 
 @cache
 def reference(scale: str) -> Reference:
     """What the runs of a scale are compared with."""
     return Reference.of(load_study(scale))
-
-
-def _unseeded(run: str) -> str:
-    return run.rpartition("/")[0]
 
 
 def _chain(spec: Spec, find: Callable[[str], Spec]) -> Iterator[Spec]:

@@ -5,6 +5,7 @@ a search has chosen where a paper is silent. Imports no torch.
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -114,7 +115,9 @@ class Study:
 
     def about(self, paper: str) -> str:
         """A line for a paper's tables and figures: the scale and what it means, and who plays whom."""
-        seeds = plural(len(self.scale.seeds), "seed")
+        counts = {len(seeds) for run, seeds in self.seeds.items() if run.startswith(f"{paper}/")}
+        least, most = min(counts), max(counts)
+        seeds = f"{least} to {plural(most, 'seed')}" if least < most else plural(most, "seed")
         players: dict[str, dict[str, None]] = {}
         for cell in self.cells:
             if cell.spec.labels["paper"] == paper:
@@ -128,6 +131,14 @@ class Study:
     def specs(self) -> dict[str, Spec]:
         """The runs by name."""
         return {cell.spec.run: cell.spec for cell in self.cells}
+
+    @cached_property
+    def seeds(self) -> dict[str, list[int]]:
+        """The seeds that a run is repeated with, by its name without one: experiments may ask for the first few."""
+        seeds: dict[str, list[int]] = defaultdict(list)
+        for run, spec in self.specs.items():
+            seeds[unseeded(run)].append(spec.seed)
+        return seeds
 
     @cached_property
     def trials(self) -> dict[str, Trial]:
@@ -298,6 +309,11 @@ class Study:
             )
             for seed in seeds
         ]
+
+
+def unseeded(run: str) -> str:
+    """The name of a run without its seed."""
+    return run.rpartition("/")[0]
 
 
 def _by(styles: dict[str, None]) -> str:

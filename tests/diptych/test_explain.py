@@ -132,6 +132,13 @@ def test_a_cell_that_no_paper_prints_is_of_the_runs_of_its_row(asked, runs):
     assert [line.removeprefix("Run ").partition(",")[0] for line in said if line.startswith("Run ")] == runs
 
 
+def test_the_seeds_are_those_that_the_cell_is_measured_with():
+    study = load_study("reference-psfedgan")
+    said = [explain(study, "psfedgan-table1", "ps-fedgan", f"split-1 {data}") for data in ("fmnist", "mnist")]
+    assert "ps-fedgan/default, seeds 2011\n" in said[0]
+    assert "ps-fedgan/default, seeds 2011, 2012, 2013\n" in said[1]
+
+
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [

@@ -259,6 +259,15 @@ def test_stand_ins_are_known():
     assert about.count("are played by digits-plain") == 1
 
 
+def test_a_scale_says_with_how_many_seeds_runs_are_repeated_and_not_how_many_it_knows():
+    study = load_study("reference-psfedgan")
+    assert study.about("psfedgan").startswith("Scale reference-psfedgan (1 to 3 seeds): ")
+    assert study.seeds["psfedgan/fmnist_split-1/ps-fedgan/default"] == [2011]
+    assert study.seeds["psfedgan/mnist_split-1/ps-fedgan/default"] == study.scale.seeds == [2011, 2012, 2013]
+    assert load_study("reference-common").about("common").startswith("Scale reference-common (3 seeds): ")
+    assert load_study("digits").about("padpaf").startswith("Scale digits (1 seed): ")
+
+
 @pytest.mark.parametrize("scale", ["paper", "reference-common"])
 def test_a_newcomer_is_in_every_paper_and_in_common_ground(scale, monkeypatch):
     """Of these two each is named by some papers and not by others; here, as if by none."""
