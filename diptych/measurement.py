@@ -10,6 +10,7 @@ from common.settings import checked, strict_call
 from diptych.published import reference
 from diptych.study import load_study
 from evaluation.registry import EVALUATIONS
+from evaluation.rows import diverged
 
 
 def measure(run: RunFolder) -> list[dict[str, Any]]:
@@ -72,16 +73,7 @@ def _diverged(run: RunFolder) -> Iterator[dict[str, Any]]:
     data = run.spec.data
     for style in data.styles:
         for protocol in ("generalization", "personalization") if style in data.seen else ("generalization",):
-            yield {
-                "kind": "result",
-                "style": style,
-                "protocol": protocol,
-                "metric": "accuracy",
-                "unit": "fraction",
-                "aggregate": "none",
-                "value": "",
-                "status": "diverged",
-            }
+            yield diverged("accuracy", "fraction", style=style, protocol=protocol)
 
 
 def origin(run: RunFolder) -> dict[str, Any]:

@@ -10,22 +10,18 @@ from evaluation.rows import result
 
 
 def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """Bytes that crossed the channel, in all and in the mean per client and round in which it took part.
+    """Bytes that crossed the channel: in all, and in rounds, in the mean per client and round in which it took part.
+    What is announced before the first round, or sent after the last, is in the former alone.
 
     `bytes_before`: both ways in the runs that this one went on from, such as FedDIRT from FedINB's translators.
     """
-    sent: Counter[str] = Counter()
-    visits: dict[str, set[tuple[int, int]]] = {"up": set(), "down": set()}
+    sent: dict[str, Counter[tuple[int, int]]] = {"up": Counter(), "down": Counter()}
     for row in run.table("traffic.csv"):
-        sent[row["direction"]] += row["bytes"]
-        visits[row["direction"]].add((row["round"], row["client"]))
-    for direction in ("up", "down"):
-        total, times = sent[direction], len(visits[direction])
-        for metric, value in (
-            (f"bytes_{direction}", total),
-            (f"bytes_{direction}_per_visit", total / times if times else 0),
-        ):
-            yield _cost(metric, value)
+        sent[row["direction"]][row["round"], row["client"]] += row["bytes"]
+    for direction, by_visit in sent.items():
+        visits = [size for (round, _), size in by_visit.items() if 1 <= round <= run.spec.training.rounds]
+        yield _cost(f"bytes_{direction}", by_visit.total())
+        yield _cost(f"bytes_{direction}_per_visit", sum(visits) / len(visits) if visits else 0)
     if earlier := _before(run):
         yield _cost("bytes_before", sum(row["bytes"] for each in earlier for row in each.table("traffic.csv")))
 
@@ -36,14 +32,15 @@ def _before(run: RunFolder) -> list[RunFolder]:
 
 
 def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """What was asked for, and how many passes over its data a client made in the mean, counted from the history."""
+    """What was asked for, and how many passes over its data a client made in the mean, in all phases of its rounds,
+    counted from the history."""
     training, data = run.spec.training, run.spec.data
     images: Counter[int] = Counter()
     for row in run.table("partition.csv"):
         images[row["client"]] += row["images"]
     steps: Counter[int] = Counter()
     for row in run.table("history.csv"):
-        if row["stage"] == "round" and row["phase"] == row["update"] == 0:
+        if row["stage"] == "round" and row["update"] == 0:
             steps[row["client"]] += row["steps"]
     per_pass = {client: max(1, n // training.batch_size) for client, n in images.items()}
     passes = [steps[client] / n for client, n in per_pass.items()]

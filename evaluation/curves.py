@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from common.run_folder import RunFolder
-from evaluation.rows import result
+from evaluation.rows import diverged, result
 
 UNITS = {"accuracy": "fraction", "reconstruction_error": "score"}
 """Of a score; nats otherwise."""
 PARTS = {"quarter": 0.25, "half": 0.5, "all": 1.0}
+ByRound = dict[int, list[float]]
+"""Clients' values of a score, after each round that was scored."""
 
 
 def curves(
@@ -22,35 +24,53 @@ def curves(
     `rounds=quarter`, `half` and `all` name the last round scored in that part of a run, so that runs of different
     lengths have the same columns; `rounds=best` is the best accuracy of all rounds, chosen on the test images as
     PS-FedGAN does. `rounds_to_target` is the first round whose mean accuracy reaches the data set's
-    target; one more than were trained if none does. `bytes_to_target`: all that has crossed the channel until
-    then; left out if it was not reached.
+    target; one more than were asked for if none does. `bytes_to_target`: all that has crossed the channel until
+    then; left out if it was not reached. Where a run diverged, its best is so, and whatever it did not come to.
 
     Args:
         targets: data set -> accuracy.
         traffic: whether all `bytes` that have crossed the channel by then are given beside the accuracy after a round.
     """
-    scores: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in run.table("scores.csv"):
-        if row.get("style"):  # one that no client has: evaluation/generalisation.py
-            continue
-        scores[row["score"]][row["round"]].append(row["value"])
+    scores, last = _scores(run), run.spec.training.rounds
     for name, by_round in scores.items():
-        for setting, values in _columns(by_round):
-            yield result(name, UNITS.get(name, "nats"), float(np.mean(values)), setting=setting)
-            if name == "accuracy":
-                yield result("accuracy_std_over_clients", "fraction", float(np.std(values)), setting=setting)
-    if "accuracy" in scores:
-        best = max(float(np.mean(values)) for values in scores["accuracy"].values())
-        yield result("accuracy", "fraction", best, setting="rounds=best")
+        for setting, values in _columns(by_round, last):
+            yield from _numbers(name, values, setting)
+    accuracies = {round: float(np.mean(values)) for round, values in scores.get("accuracy", {}).items()}
+    if run.provenance["status"] == "diverged" and "accuracy" in scores:
+        yield diverged("accuracy", "fraction", setting="rounds=best")
+    elif accuracies:
+        yield result("accuracy", "fraction", max(accuracies.values()), setting="rounds=best")
     target = (targets or {}).get(run.spec.data.dataset)
     if "accuracy" in scores and target is not None:
-        rounds = sorted(scores["accuracy"])
-        reached = [round for round in rounds if np.mean(scores["accuracy"][round]) >= target]
-        yield result("rounds_to_target", "rounds", reached[0] if reached else rounds[-1] + 1, setting="")
+        reached = min((round for round, accuracy in accuracies.items() if accuracy >= target), default=None)
+        yield result("rounds_to_target", "rounds", reached or last + 1, setting="")
         if reached:
-            yield result("bytes_to_target", "count", _sent(run, reached[0]), kind="cost", setting="")
-    for round in scores["accuracy"] if traffic else ():
+            yield result("bytes_to_target", "count", _sent(run, reached), kind="cost", setting="")
+    for round in accuracies if traffic else ():
         yield result("bytes", "count", _sent(run, round), kind="cost", setting=f"rounds={round}")
+
+
+def _scores(run: RunFolder) -> dict[str, ByRound]:
+    """By score. A classifier that diverged before the first of its scores has none of its accuracy."""
+    scores: dict[str, ByRound] = defaultdict(lambda: defaultdict(list))
+    for row in run.table("scores.csv"):
+        if not row.get("style"):  # one that no client has: evaluation/generalisation.py
+            scores[row["score"]][row["round"]].append(row["value"])
+    spec = run.spec
+    if run.provenance["status"] == "diverged" and spec.score_every and spec.objective["name"] == "classification":
+        scores.setdefault("accuracy", {})
+    return scores
+
+
+def _numbers(name: str, values: list[float] | None, setting: str) -> Iterator[dict[str, Any]]:
+    """Of a score after a round: the mean over clients, and of accuracies the deviation; of none, that it diverged."""
+    unit = UNITS.get(name, "nats")
+    if values is None:
+        yield diverged(name, unit, setting=setting)
+        return
+    yield result(name, unit, float(np.mean(values)), setting=setting)
+    if name == "accuracy":
+        yield result("accuracy_std_over_clients", "fraction", float(np.std(values)), setting=setting)
 
 
 def _sent(run: RunFolder, until: int) -> int:
@@ -58,11 +78,14 @@ def _sent(run: RunFolder, until: int) -> int:
     return sum(row["bytes"] for row in run.table("traffic.csv") if row["round"] <= until)
 
 
-def _columns(by_round: dict[int, list[float]]) -> Iterator[tuple[str, list[float]]]:
+def _columns(by_round: ByRound, last: int) -> Iterator[tuple[str, list[float] | None]]:
+    """After every round that was scored, and after the parts of a run of so many; None where it did not come so far."""
     rounds = sorted(by_round)
     for round in rounds:
         yield f"rounds={round}", by_round[round]
     for name, part in PARTS.items():
-        until = [round for round in rounds if round <= part * rounds[-1]]
-        if until:
+        until = [round for round in rounds if round <= part * last]
+        if not rounds or rounds[-1] < part * last:
+            yield f"rounds={name}", None
+        elif until:
             yield f"rounds={name}", by_round[until[-1]]

@@ -30,6 +30,11 @@ def result(metric: str, unit: str, value: float, **more: str) -> dict[str, Any]:
     return common | more
 
 
+def diverged(metric: str, unit: str, **more: str) -> dict[str, Any]:
+    """A number that a run was to have, and diverged before it did."""
+    return result(metric, unit, 0.0, **more) | {"value": "", "status": "diverged"}
+
+
 def averaged(parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
     """The numbers of each, then the means."""
     found: dict[tuple[Any, ...], list[float]] = defaultdict(list)

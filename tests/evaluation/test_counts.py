@@ -195,20 +195,24 @@ def test_a_class_that_a_client_lacks_adds_nothing():
 
 def test_bytes_by_hand(tmp_path):
     run = _write_run(tmp_path / "run")
+    run.write_spec(run.spec.model_copy(update={"training": run.spec.training.model_copy(update={"rounds": 2})}))
     sent = [
+        (0, 0, "up", "announced", 500),
+        (0, 1, "down", "announced", 600),
         (1, 0, "down", "w", 40),
         (1, 0, "down", "b", 4),
         (1, 1, "down", "w", 40),
         (1, 0, "up", "w", 40),
         (2, 0, "up", "w", 44),
+        (3, 1, "down", "w", 70),  # to whoever goes on alone
     ]
     columns = ["round", "client", "direction", "name", "bytes"]
     run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
-    found = _values(communication(run), "metric")
+    found = _values(communication(RunFolder(run.path)), "metric")
     assert found == {
-        ("bytes_up",): 84,
+        ("bytes_up",): 584,
         ("bytes_up_per_visit",): 42,
-        ("bytes_down",): 84,
+        ("bytes_down",): 754,
         ("bytes_down_per_visit",): 42,
     }
 
@@ -262,8 +266,8 @@ def test_passes_over_the_data_by_hand(tmp_path):
     steps = [(0, 0, "prologue", 0, 0, 9), (1, 0, "round", 0, 0, 4), (1, 0, "round", 0, 1, 4), (1, 1, "round", 0, 0, 1)]
     steps += [(2, 0, "round", 0, 0, 2), (2, 0, "round", 1, 0, 5), (3, 0, "round", 0, 0, 6), (3, 0, "epilogue", 0, 0, 7)]
     run.write_table("history.csv", [dict(zip(columns, (*row, 0.5), strict=True)) for row in steps], columns)
-    # client 0: 4 + 2 + 6 steps of 2 per pass; client 1: 1 step of 1 per pass
-    assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((6 + 1) / 2)
+    # client 0: 4 + 2 + 5 + 6 steps of 2 per pass; client 1: 1 step of 1 per pass
+    assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((8.5 + 1) / 2)
 
 
 def test_what_was_asked_for_is_told(tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from common.run_folder import RunFolder
+from common.spec import Spec
 from evaluation.curves import curves
 from tests.evaluation.test_probe import _write_run
 
@@ -10,6 +11,7 @@ from tests.evaluation.test_probe import _write_run
 def _run(folder) -> RunFolder:
     """Accuracy 0.2, 0.5, 0.4 after rounds 2, 4 and 6; ten bytes each way in each of six rounds, and three before."""
     run = _write_run(folder)
+    run.write_spec(_of(run, rounds=6))
     scores = [
         {"round": n, "client": k, "score": "accuracy", "value": value + gain}
         for n, value in ((4, 0.5), (2, 0.2), (6, 0.4))
@@ -21,7 +23,12 @@ def _run(folder) -> RunFolder:
     run.write_table(
         "traffic.csv", [dict(zip(columns, (n, 0, way, "w", size), strict=True)) for n, way, size in sent], columns
     )
-    return run
+    return RunFolder(folder)
+
+
+def _of(run: RunFolder, **training) -> Spec:
+    asked = {"score_every": 2, "objective": {"name": "classification"}}
+    return run.spec.model_copy(update={"training": run.spec.training.model_copy(update=training), **asked})
 
 
 def _found(run: RunFolder, target: float) -> dict[str, float]:
@@ -68,3 +75,32 @@ def test_traffic_is_what_has_crossed_by_each_round_that_was_scored_and_only_if_a
     found = {r["setting"]: r["value"] for r in curves(run, traffic=True) if r["metric"] == "bytes"}
     assert found == {"rounds=2": 43, "rounds=4": 83, "rounds=6": 123}
     assert [r for r in curves(run, traffic=True) if r["metric"] != "bytes"] == list(curves(run))
+
+
+def _diverged(folder, scored: bool) -> RunFolder:
+    """The same, of nine rounds of which it did not finish the seventh; or, if nothing was scored, the second."""
+    run = _run(folder)
+    run.write_spec(_of(run, rounds=9))
+    run.write_provenance({"status": "diverged"})
+    if not scored:
+        run.write_table("scores.csv", [], ["round", "client", "score", "value"])
+    return RunFolder(folder)
+
+
+def test_what_a_run_that_diverged_did_not_come_to_is_no_number(tmp_path):
+    run = _diverged(tmp_path / "run", scored=True)
+    rows = list(curves(run, targets={run.spec.data.dataset: 0.45}))
+    found = {r["setting"]: (r["value"], r["status"]) for r in rows if r.get("status")}
+    assert found == dict.fromkeys(("rounds=all", "rounds=best"), ("", "diverged"))
+    kept = {r["setting"]: r["value"] for r in rows if r["metric"] == "accuracy" and not r.get("status")}
+    early = {"rounds=2": 0.2, "rounds=4": 0.5, "rounds=6": 0.4, "rounds=quarter": 0.2, "rounds=half": 0.5}
+    assert kept == pytest.approx(early)
+    assert _found(run, 0.45)["rounds_to_target"] == 4
+    assert _found(run, 0.6) == {"rounds_to_target": 10}, "never, and not in the round after it diverged"
+
+
+def test_a_classifier_that_diverged_before_it_was_scored_says_so(tmp_path):
+    run = _diverged(tmp_path / "run", scored=False)
+    found = {r["setting"]: r["status"] for r in curves(run) if r["metric"] == "accuracy"}
+    assert found == {f"rounds={part}": "diverged" for part in ("quarter", "half", "all", "best")}
+    assert _found(run, 0.1) == {"rounds_to_target": 10}

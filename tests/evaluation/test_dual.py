@@ -356,15 +356,18 @@ def check_curves(measure, folder) -> None:
     rows += [(r, k, "kl_c", 10.0 * r) for r in range(1, 9) for k in (0, 1)]
     lines = ["round,client,score,value", *(",".join(map(str, row)) for row in rows)]
     (folder / "scores.csv").write_text("\n".join(lines))
-    found = _by(measure(_run(folder), targets={"mnist": 0.45}))
+    run = _run(folder)
+    run.write_spec(run.spec.model_copy(update={"training": run.spec.training.model_copy(update={"rounds": 8})}))
+    run = RunFolder(folder)
+    found = _by(measure(run, targets={"mnist": 0.45}))
     for name, round in (("quarter", 2), ("half", 4), ("all", 8)):
         for setting in (f"rounds={name}", f"rounds={round}"):
             assert found["accuracy", setting, ""] == pytest.approx(0.1 * round)
             assert found["accuracy_std_over_clients", setting, ""] == pytest.approx(0.02)
             assert found["kl_c", setting, ""] == pytest.approx(10 * round)
     assert found["rounds_to_target", "", ""] == 5
-    assert _by(measure(_run(folder), targets={"mnist": 0.99}))["rounds_to_target", "", ""] == 9
-    assert not [key for key in _by(measure(_run(folder))) if key[0] == "rounds_to_target"]
+    assert _by(measure(run, targets={"mnist": 0.99}))["rounds_to_target", "", ""] == 9
+    assert not [key for key in _by(measure(run)) if key[0] == "rounds_to_target"]
 
 
 def test_curves(tmp_path):
@@ -372,9 +375,13 @@ def test_curves(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"), [("until[-1]", "until[0]"), (">= target", "< target"), ("np.std(values)", "np.var(values)")]
+    ("name", "right", "wrong"),
+    [
+        ("_columns", "until[-1]", "until[0]"),
+        ("curves", ">= target", "< target"),
+        ("_numbers", "np.std(values)", "np.var(values)"),
+    ],
 )
-def test_wrong_curves_are_caught(right, wrong, tmp_path):
-    name = "_columns" if "until" in right else "curves"
+def test_wrong_curves_are_caught(name, right, wrong, tmp_path):
     with mutated("evaluation.curves", name, right, wrong) as mutant, pytest.raises(AssertionError):
         check_curves(mutant if name == "curves" else curves, tmp_path)

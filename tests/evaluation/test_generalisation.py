@@ -13,6 +13,7 @@ from tests.mutation import mutated
 def _scored(folder) -> RunFolder:
     """Two clients after rounds 2 and 10; on what is unseen they are 0.3 apart."""
     run = _write_run(folder)
+    run.write_spec(run.spec.model_copy(update={"training": run.spec.training.model_copy(update={"rounds": 10})}))
     rows = []
     for round, own in ((10, 0.9), (2, 0.8)):
         rows += [(round, k, "accuracy", own, "", "") for k in (0, 1)]
@@ -21,7 +22,7 @@ def _scored(folder) -> RunFolder:
                 rows += [(round, k, "accuracy", value + gain + round / 100 + 0.3 * k, style, part) for k in (0, 1)]
                 rows += [(round, k, "loss", 7.0, style, part) for k in (0, 1)]
     run.write_table("scores.csv", [dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS)
-    return run
+    return RunFolder(folder)
 
 
 def check_generalisation(measure, folder) -> None:
@@ -88,11 +89,8 @@ def test_what_is_unseen_is_no_part_of_clients_curves(tmp_path):
 
 
 def test_curves_that_count_the_unseen_are_caught(tmp_path):
-    with (
-        mutated("evaluation.curves", "curves", 'row.get("style")', "False") as mutant,
-        pytest.raises(AssertionError),
-    ):
-        check_curves(mutant, tmp_path / "run")
+    with mutated("evaluation.curves", "_scores", 'row.get("style")', "False"), pytest.raises(AssertionError):
+        check_curves(curves, tmp_path / "run")
 
 
 def test_a_table_without_styles_has_none_that_are_unseen(tmp_path):
