@@ -112,6 +112,13 @@ def test_a_spread_is_shared_up_to_where_bartlett_says_that_there_are_two(times, 
     assert with_equals.freedom == (6 if expected.freedom else 0), "equal values do not tell whether"
 
 
+def test_a_run_that_diverged_is_left_out_of_the_spread_that_others_share():
+    """By hand: -1, 0 and 1 have variance 1 with two degrees of freedom."""
+    diverged = float("nan")
+    assert Spread.shared([[1e-4], [0.2, diverged]]) == Spread(), "nothing has two seeds"
+    assert Spread.shared([[-1.0, 0.0, diverged, 1.0], [0.2, diverged]]) == Spread(1.0, 2)
+
+
 def test_a_metric_without_a_tolerance():
     with pytest.raises(InputError, match=r"psnr in the unit 'dB': cannot be compared .* no tolerance"):
         verdict(_ours(20.0), Printed(20.0, "psnr", "dB"))
