@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from common.errors import InputError
@@ -81,7 +82,7 @@ class Referee:
             decide on means.
         level: at which a comparison is called false, and true where it is one of several that are counted.
         counting: whether it is.
-        differences: metrics -> what was compared with zero so far, where chance is in it.
+        differences: metrics -> what was compared with zero so far, where chance is in it; what has the same noise once.
         comparisons: how many there were so far with chance in them, those of deviations included.
     """
 
@@ -97,7 +98,9 @@ class Referee:
         plain = mean > 0 or (or_equal and mean == 0)
         if not difference.random:
             return plain
-        self.differences.setdefault(difference.metrics, []).append(values)
+        known = self.differences.setdefault(difference.metrics, [])
+        if not any(_same_noise(values, others) for others in known):
+            known.append(values)
         self.comparisons += 1
         if self.spreads is None:
             return plain
@@ -116,6 +119,18 @@ class Referee:
     def _decided(self, p: float) -> Truth:
         true = p < (self.level if self.counting else ALPHA)
         return True if true else False if 1 - p < self.level else Hidden()  # also where it is NaN
+
+
+def _same_noise(values: list[float], others: list[float]) -> bool:
+    """Whether two comparisons have the same residuals up to their sign, as both sides of `abs` and of a chain have.
+
+    A spread knows no more of them together than of one.
+    """
+    if len(values) != len(others):
+        return False
+    one, other = (np.asarray(several) - np.mean(several) for several in (values, others))
+    apart = min(np.abs(one - other).max(), np.abs(one + other).max())
+    return bool(apart <= ROUNDING * np.abs([*values, *others]).max())
 
 
 @dataclass(frozen=True, eq=False)
