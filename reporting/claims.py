@@ -178,7 +178,8 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min((found.seeds for found in random or used), default=0)
     spreads = {metrics: Spread.shared(several) for metrics, several in plain.referee.differences.items()}
-    referee = Referee(spreads, ALPHA / max(plain.referee.comparisons, 1))
+    level, strict = (ALPHA / max(number, 1) for number in (plain.referee.comparisons, plain.referee.truths))
+    referee = Referee(spreads, level, strict)
     known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:

@@ -392,6 +392,75 @@ def test_a_comparison_that_is_made_again_tells_no_more_of_the_noise(asked, bound
     assert _said(asked.format(bound=bound), a=values).verdict == expected
 
 
+ABOVE_ALL = "q('accuracy', method='a') > max(q('accuracy', method=m) for m in 'bc')"
+ONE_ABOVE = "max(q('accuracy', method=m) for m in 'bc') > q('accuracy', method='a')"
+TIGHT, WILD = [0.80, 0.82, 0.81], [0.30, 0.81, 1.20]
+"""Of which the first has the larger mean."""
+
+
+@pytest.mark.parametrize("asked", [ABOVE_ALL, "max(q('accuracy', method=m) for m in 'bc') < q('accuracy', method='a')"])
+def test_above_the_largest_is_what_is_above_each(asked):
+    a = [0.90, 0.91, 0.92]
+    assert stats.ttest_rel(a, TIGHT, alternative="greater").pvalue < 0.05
+    assert stats.ttest_rel(a, WILD, alternative="greater").pvalue == pytest.approx(0.32, abs=0.01)
+    assert _said(asked, a=a, b=TIGHT, c=WILD).verdict == "undecided"
+    assert _said(asked, a=a, b=TIGHT, c=TIGHT).verdict == "supported"
+
+
+def test_one_that_is_above_refutes_whatever_the_largest_mean_is():
+    higher = [value + 0.1 for value in WILD]
+    assert np.mean(higher) > np.mean(TIGHT)
+    assert _said(ABOVE_ALL, a=[0.70, 0.71, 0.72], b=TIGHT, c=higher).verdict == "contradicted"
+
+
+def test_below_the_smallest_is_what_is_below_each():
+    asked = ABOVE_ALL.replace(" > max", " < min")
+    higher = [2 - value for value in WILD]
+    assert _said(asked, a=[0.70, 0.71, 0.72], b=TIGHT, c=higher).verdict == "undecided"
+    assert _said(asked, a=[0.70, 0.71, 0.72], b=TIGHT, c=TIGHT).verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("lead", "expected"),
+    [([0.015, 0.03, 0.045], "undecided"), ([0.02, 0.03, 0.04], "supported")],
+)
+def test_that_the_largest_is_above_takes_one_that_is_by_more_than_chance_among_so_many(lead, expected):
+    """By SciPy, of one lead p is below 0.05, and of the other below 0.05 / 2."""
+    p = stats.ttest_1samp(lead, 0, alternative="greater").pvalue
+    assert p < 0.05
+    assert (p < 0.025) == (expected == "supported")
+    ahead, wild = [0.5 + d for d in lead], [0.1, 0.4, 0.9]
+    assert _said(ONE_ABOVE, a=[0.5, 0.5, 0.5], b=ahead, c=wild).verdict == expected
+
+
+accuracies = st.lists(st.floats(0, 1).map(lambda x: round(x, 2)), min_size=3, max_size=3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(accuracies, min_size=3, max_size=3))
+def test_a_comparison_with_the_largest_is_that_with_each_of_them(values):
+    by_method = dict(zip("abc", values, strict=True))
+    each = "q('accuracy', method='a') {} q('accuracy', method=m) for m in 'bc'"
+    asked = {ABOVE_ALL: f"all({each.format('>')})", ONE_ABOVE: f"sum({each.format('<')}) >= 1"}
+    for of_largest, of_each in asked.items():
+        found, same = _said(of_largest, **by_method), _said(of_each, **by_method)
+        assert (found.verdict, found.points) == (same.verdict, same.points)
+
+
+def test_arithmetic_on_a_largest_goes_on_with_the_one_of_that_mean():
+    asked = "q('accuracy', method='a') - max(q('accuracy', method=m) for m in 'bc') > 0.05"
+    assert _said(asked, a=[0.90, 0.91, 0.92], b=TIGHT, c=WILD).verdict == "supported"
+
+
+def test_a_deviation_above_the_largest_is_above_each():
+    """By SciPy's F-test the larger deviation is passed, and not the smaller one, which is of three seeds."""
+    assert stats.f.sf(3.0**2, 5, 5) < 0.05 < stats.f.sf(3.1**2, 5, 2)
+    a, b, c = ([*_spread(std, seeds)] for std, seeds in ((0.3, 6), (0.1, 6), (0.3 / 3.1, 3)))
+    asked = "sd('accuracy', method='a') > max(sd('accuracy', method=m) for m in {})"
+    assert _said(asked.format("'b'"), a=a, b=b, c=c).verdict == "supported"
+    assert _said(asked.format("'bc'"), a=a, b=b, c=c).verdict == "undecided"
+
+
 def test_what_is_far_below_is_not_small():
     rows = [{"metric": "accuracy", "method": "a", "value": 0.1, "seed": seed} for seed in "123"]
     for spreads in (None, {}):
