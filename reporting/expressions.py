@@ -84,7 +84,7 @@ class Referee:
         strict: at which one is called true that is counted: of several of which some are enough.
         counting: whether it is.
         differences: metrics -> what was compared with zero so far, where chance is in it; what has the same noise once.
-        comparisons: how many there were so far with chance in them, those of deviations included.
+        seeds: of each comparison so far with chance in it, those of deviations included, how many it rests on.
         truths: how many were counted so far.
     """
 
@@ -93,7 +93,7 @@ class Referee:
     strict: float = ALPHA
     counting: bool = False
     differences: dict[Metrics, list[list[float]]] = field(default_factory=dict)
-    comparisons: int = 0
+    seeds: list[int] = field(default_factory=list)
     truths: int = 0
 
     def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
@@ -105,7 +105,7 @@ class Referee:
         known = self.differences.setdefault(difference.metrics, [])
         if not any(_same_noise(values, others) for others in known):
             known.append(values)
-        self.comparisons += 1
+        self.seeds.append(len(values))
         if self.spreads is None:
             return plain
         p = above_zero(values, self.spreads.get(difference.metrics, Spread()))
@@ -115,10 +115,11 @@ class Referee:
 
     def wider(self, one: Evidence, other: Evidence, *, or_equal: bool) -> Truth:
         """Whether a deviation over seeds is above another one."""
-        self.comparisons += 1
+        fewest = min(one.seeds, other.seeds)
+        self.seeds.append(fewest)
         if self.spreads is None:
             return one.std > other.std or (or_equal and one.std == other.std)
-        return self._decided(wider(one, other)) if min(one.seeds, other.seeds) >= SEEDS else Hidden()
+        return self._decided(wider(one, other)) if fewest >= SEEDS else Hidden()
 
     def counted(self, truths: Iterable[Any]) -> list[Any]:
         """The truths as a list, each found at the level of those that are counted; what is no truth passes, too.

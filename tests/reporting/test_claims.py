@@ -461,6 +461,17 @@ def test_a_deviation_above_the_largest_is_above_each():
     assert _said(asked.format("'bc'"), a=a, b=b, c=c).verdict == "undecided"
 
 
+def test_a_finding_has_the_fewest_seeds_that_a_comparison_rests_on():
+    """Each number has three, but a and b have the last of a's alone in common."""
+    asked = "all(q('accuracy', method='a') > q('accuracy', method=m) for m in 'bc')"
+    a, b, c = [0.90, 0.91, 0.92, None, None], [None, None, 0.41, 0.40, 0.42], [0.40, 0.43, 0.41]
+    found = _said(asked, a=a, b=b, c=c)
+    assert (found.verdict, found.seeds, found.why) == ("for", 1, "1 seed, of which 3 are needed")
+    both = _said(asked, a=a, b=[*b[:1], 0.42, *b[2:]], c=c)
+    assert (both.verdict, both.seeds) == ("for", 2)
+    assert _said(asked, a=a, b=c, c=c).verdict == "supported"
+
+
 def test_what_is_far_below_is_not_small():
     rows = [{"metric": "accuracy", "method": "a", "value": 0.1, "seed": seed} for seed in "123"]
     for spreads in (None, {}):
