@@ -109,7 +109,7 @@ class Referee:
         if self.spreads is None:
             return plain
         p = above_zero(values, self.spreads.get(difference.metrics, Spread()))
-        if p == 0.5 and len({*values}) == 1:  # a tie without any spread
+        if p == 0.5 and len(values) > 1 and len({*values}) == 1:  # a tie, seed by seed; a single one may be chance
             return plain
         return self._decided(p)
 

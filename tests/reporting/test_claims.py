@@ -472,6 +472,15 @@ def test_a_finding_has_the_fewest_seeds_that_a_comparison_rests_on():
     assert _said(asked, a=a, b=c, c=c).verdict == "supported"
 
 
+@pytest.mark.parametrize(("sign", "of_three"), [(">", "contradicted"), (">=", "supported")])
+def test_a_tie_decides_if_it_is_one_with_several_seeds(sign, of_three):
+    """The spread of the other comparison is known in both cases."""
+    asked = f"all(q('accuracy', method=m) {sign} q('accuracy', method='c') for m in 'ab')"
+    a, c = [0.90, 0.91, 0.93], [0.40, 0.40, 0.40]
+    assert _said(asked, a=a, b=[0.40], c=c).verdict == "undecided"
+    assert _said(asked, a=a, b=[0.40, 0.40, 0.40], c=c).verdict == of_three
+
+
 def test_what_is_far_below_is_not_small():
     rows = [{"metric": "accuracy", "method": "a", "value": 0.1, "seed": seed} for seed in "123"]
     for spreads in (None, {}):
