@@ -53,7 +53,8 @@ class Finding:
     Attributes:
         points: where the means point: for, against, or nowhere.
         why: the reason of the verdict.
-        grade, scale, seeds: of the numbers that it rests on, the least of them.
+        grade, scale, seeds: of the numbers that it rests on, the least of them; of two that are compared, the seeds
+            that both have.
         hold, measured, asked: of several comparisons that all must hold.
         detail: the numbers.
         passed_over: what other scales say.
@@ -176,9 +177,10 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     used, tally = [found for _, found in plain.used], plain.tally
     random = [found for found in used if found.metric not in COUNTED]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
-    seeds = min((found.seeds for found in random or used), default=0)
+    seeds = min([*(found.seeds for found in random or used), *plain.referee.seeds], default=0)
     spreads = {metrics: Spread.shared(several) for metrics, several in plain.referee.differences.items()}
-    referee = Referee(spreads, ALPHA / max(plain.referee.comparisons, 1))
+    level, strict = (ALPHA / max(number, 1) for number in (len(plain.referee.seeds), plain.referee.truths))
+    referee = Referee(spreads, level, strict)
     known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:
@@ -209,7 +211,7 @@ def _verdict(
         return Outcome.UNDECIDED, "within noise" if seeds > 1 else "one seed: nothing is known of the noise"
     if grade is Grade.AS_PUBLISHED and seeds >= SEEDS:
         return (Outcome.SUPPORTED if known else Outcome.CONTRADICTED), ""
-    why = grade if grade is not Grade.AS_PUBLISHED else f"{seeds} seeds, of which {SEEDS} are needed"
+    why = grade if grade is not Grade.AS_PUBLISHED else f"{plural(seeds, 'seed')}, of which {SEEDS} are needed"
     return (Outcome.FOR if known else Outcome.AGAINST), str(why)
 
 

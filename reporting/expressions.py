@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from common.errors import InputError
@@ -79,17 +80,21 @@ class Referee:
     Attributes:
         spreads: metrics -> of differences within seeds between numbers of these, as far as they share one; None to
             decide on means.
-        level: at which a comparison is called false, and true where it is one of several that are counted.
+        level: at which a comparison is called false.
+        strict: at which one is called true that is counted: of several of which some are enough.
         counting: whether it is.
-        differences: metrics -> what was compared with zero so far, where chance is in it.
-        comparisons: how many there were so far with chance in them, those of deviations included.
+        differences: metrics -> what was compared with zero so far, where chance is in it; what has the same noise once.
+        seeds: of each comparison so far with chance in it, those of deviations included, how many it rests on.
+        truths: how many were counted so far.
     """
 
     spreads: Mapping[Metrics, Spread] | None = None
     level: float = ALPHA
+    strict: float = ALPHA
     counting: bool = False
     differences: dict[Metrics, list[list[float]]] = field(default_factory=dict)
-    comparisons: int = 0
+    seeds: list[int] = field(default_factory=list)
+    truths: int = 0
 
     def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
         """Whether a difference is."""
@@ -97,25 +102,51 @@ class Referee:
         plain = mean > 0 or (or_equal and mean == 0)
         if not difference.random:
             return plain
-        self.differences.setdefault(difference.metrics, []).append(values)
-        self.comparisons += 1
+        known = self.differences.setdefault(difference.metrics, [])
+        if not any(_same_noise(values, others) for others in known):
+            known.append(values)
+        self.seeds.append(len(values))
         if self.spreads is None:
             return plain
         p = above_zero(values, self.spreads.get(difference.metrics, Spread()))
-        if p == 0.5 and len({*values}) == 1:  # a tie without any spread
+        if p == 0.5 and len(values) > 1 and len({*values}) == 1:  # a tie, seed by seed; a single one may be chance
             return plain
         return self._decided(p)
 
     def wider(self, one: Evidence, other: Evidence, *, or_equal: bool) -> Truth:
         """Whether a deviation over seeds is above another one."""
-        self.comparisons += 1
+        fewest = min(one.seeds, other.seeds)
+        self.seeds.append(fewest)
         if self.spreads is None:
             return one.std > other.std or (or_equal and one.std == other.std)
-        return self._decided(wider(one, other)) if min(one.seeds, other.seeds) >= SEEDS else Hidden()
+        return self._decided(wider(one, other)) if fewest >= SEEDS else Hidden()
+
+    def counted(self, truths: Iterable[Any]) -> list[Any]:
+        """The truths as a list, each found at the level of those that are counted; what is no truth passes, too.
+
+        That r of n hold takes tests at 5 % / (n - r + 1) (Benjamini and Heller 2008): 5 % / n is strict enough.
+        """
+        before, self.counting = self.counting, True
+        found = list(truths)
+        self.counting = before
+        self.truths += sum(isinstance(truth, bool) for truth in found)
+        return found
 
     def _decided(self, p: float) -> Truth:
-        true = p < (self.level if self.counting else ALPHA)
+        true = p < (self.strict if self.counting else ALPHA)
         return True if true else False if 1 - p < self.level else Hidden()  # also where it is NaN
+
+
+def _same_noise(values: list[float], others: list[float]) -> bool:
+    """Whether two comparisons have the same residuals up to their sign, as both sides of `abs` and of a chain have.
+
+    A spread knows no more of them together than of one.
+    """
+    if len(values) != len(others):
+        return False
+    one, other = (np.asarray(several) - np.mean(several) for several in (values, others))
+    apart = min(np.abs(one - other).max(), np.abs(one + other).max())
+    return bool(apart <= ROUNDING * np.abs([*values, *others]).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +244,7 @@ class Size:
     of: Number
 
     def _within(self, bound: Any, compare: Callable[[Any, Any], Truth]) -> Truth:
-        sides = [compare(self.of, bound), compare(self.of * -1, bound)]
-        if any(side is False for side in sides):
-            return False
-        return next((side for side in sides if isinstance(side, Unknown)), True)
+        return _every([compare(self.of, bound), compare(self.of * -1, bound)])
 
     def __le__(self, bound: Any) -> Any:
         return self._within(bound, operator.le)
@@ -243,6 +271,59 @@ class Deviation:
 
     def __le__(self, other: Any) -> Any:
         return other if isinstance(other, Unknown) else other >= self
+
+
+@dataclass(frozen=True, eq=False)
+class Extreme:
+    """The largest or the smallest of several, in a comparison: noise hides which of them it is, so that each is asked.
+
+    The largest is below a bound if every one is. It is above if one is, which is counted: the more there are, the more
+    are so by chance.
+    """
+
+    referee: Referee
+    members: tuple[Any, ...]
+    largest: bool
+
+    def _compared(self, compare: Callable[[Any, Any], Truth], bound: Any, *, every: bool) -> Truth:
+        truths = (compare(member, bound) for member in self.members)
+        return _every([*truths]) if every else _one(self.referee.counted(truths))
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(operator.gt, other, every=not self.largest)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(operator.ge, other, every=not self.largest)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(operator.lt, other, every=self.largest)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(operator.le, other, every=self.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class ExtremeNumber(Extreme, Number):
+    """Of numbers; arithmetic goes on with the one of that mean. Python asks it first, as a subclass, on either side."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExtremeDeviation(Extreme, Deviation):
+    """Of deviations."""
+
+
+def _every(truths: list[Truth]) -> Truth:
+    """Whether all hold: False if one does not, else unknown if one is."""
+    if any(truth is False for truth in truths):
+        return False
+    return next((truth for truth in truths if isinstance(truth, Unknown)), True)
+
+
+def _one(truths: list[Truth]) -> Truth:
+    """Whether one holds: True if one does, else unknown if one is."""
+    if any(truth is True for truth in truths):
+        return True
+    return next((truth for truth in truths if isinstance(truth, Unknown)), False)
 
 
 @dataclass(frozen=True)
@@ -398,32 +479,27 @@ class Evaluator:
         return next((truth for truth in asked if isinstance(truth, Unknown)), True)
 
     def max(self, *values: Any, key: Any = None) -> Any:
-        """The one with the largest mean; unknown if one is."""
+        """The largest, or with a key the value of which that has the largest mean; unknown if one is."""
         values = tuple(values[0]) if len(values) == 1 else values
-        ranks = [key(v) if key else v for v in values]
+        if key is None:
+            return _extreme(values, largest=True)
+        ranks = [key(v) for v in values]
         unknown = [rank for rank in ranks if isinstance(rank, Unknown)]
         if unknown:
             return unknown[0]
         best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
         others = [rank for n, rank in enumerate(ranks) if n != best]
-        if key and any(isinstance(ranks[best] > other, Unknown) for other in others):  # which it is, is not known
+        if any(isinstance(ranks[best] > other, Unknown) for other in others):  # which it is, is not known
             return Hidden()
         return values[best]
 
     def min(self, *values: Any) -> Any:
-        """The one with the smallest mean; unknown if one is."""
-        values = tuple(values[0]) if len(values) == 1 else values
-        unknown = [value for value in values if isinstance(value, Unknown)]
-        return unknown[0] if unknown else min(values, key=_mean)
+        """The smallest; unknown if one is."""
+        return _extreme(tuple(values[0]) if len(values) == 1 else values, largest=False)
 
     def sum(self, values: Iterable[Any]) -> Any:
-        """The sum, unknown if one is; of comparisons how many hold, as far as that is known.
-
-        That r of n hold takes tests at 5 % / (n - r + 1) (Benjamini and Heller 2008): 5 % / n is strict enough.
-        """
-        self.referee.counting = True
-        found = list(values)
-        self.referee.counting = False
+        """The sum, unknown if one is; of comparisons how many hold, as far as that is known."""
+        found = self.referee.counted(values)
         if any(isinstance(value, bool) for value in found):
             unknown = sum(isinstance(truth, Unknown) for truth in self.tally.count(found))
             held = sum(truth is True for truth in found)
@@ -444,5 +520,16 @@ class Evaluator:
             return None
 
 
-def _mean(value: Any) -> float:
-    return value.mean if isinstance(value, Number) else value.of.std if isinstance(value, Deviation) else value
+def _extreme(values: tuple[Any, ...], *, largest: bool) -> Any:
+    """The largest or the smallest of numbers or deviations; unknown if one is."""
+    unknown = [value for value in values if isinstance(value, Unknown)]
+    if unknown:
+        return unknown[0]
+    best = max(values, key=_mean) if largest else min(values, key=_mean)
+    if isinstance(best, Deviation):
+        return ExtremeDeviation(best.of, best.referee, values, largest)
+    return ExtremeNumber(best.values, best.metrics, best.referee, values, largest)
+
+
+def _mean(value: Number | Deviation) -> float:
+    return value.of.std if isinstance(value, Deviation) else value.mean

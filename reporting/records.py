@@ -78,6 +78,9 @@ def read_records(file: Path) -> pd.DataFrame:
 
 PREFERRED = {"fid": ("inception", "domain-classifier")}
 """Of a metric that is measured in several ways, the ones that stand in the paper's cells, best first."""
+_COMPARED = ["paper", "table", "dataset", "scale"]
+"""Where trends and claims compare, all is measured in one way, since distances by two instruments have no difference.
+Not so a file, parts of which may know the second way alone."""
 
 
 def with_families(records: pd.DataFrame) -> pd.DataFrame:
@@ -87,13 +90,14 @@ def with_families(records: pd.DataFrame) -> pd.DataFrame:
     """
     records = records.assign(measured_as="")
     for family, ways in PREFERRED.items():
-        for way in ways:
-            chosen = records[records["metric"].str.startswith(f"{family}:{way}")]
-            if len(chosen):
-                stand_in = chosen["stand_in"] if way == ways[0] else "yes"
-                chosen = chosen.assign(measured_as=chosen["metric"], metric=family, stand_in=stand_in)
-                records = pd.concat([records, chosen], ignore_index=True)
-                break
+        rank = pd.Series(len(ways), index=records.index)
+        for n, way in enumerate(ways):
+            rank[records["metric"].str.startswith(f"{family}:{way}")] = n
+        best = rank.groupby([records[column] for column in _COMPARED]).transform("min")
+        chosen = records[(rank == best) & (rank < len(ways))]
+        stand_in = chosen["stand_in"].mask(best[chosen.index] > 0, "yes")
+        chosen = chosen.assign(measured_as=chosen["metric"], metric=family, stand_in=stand_in)
+        records = pd.concat([records, chosen], ignore_index=True)
     return records
 
 

@@ -142,13 +142,14 @@ class Spread:
     def shared(cls, groups: Collection[Collection[float]]) -> "Spread":
         """Pooled where the groups may have one spread; of none where Bartlett's test (1937) says that they have not.
 
-        A group of equal values says nothing of it. Brown and Forsythe's test, which normality matters less to, tells
-        groups of three apart hardly ever.
+        A run that diverged is left out, and a group of equal values where others vary: it says nothing of their spread.
+        Brown and Forsythe's test, which normality matters less to, tells groups of three apart hardly ever.
         """
-        several = [np.asarray([*group], dtype=float) for group in groups if len(group) > 1]
+        finite = [np.asarray([value for value in group if isfinite(value)], dtype=float) for group in groups]
+        several = [group for group in finite if len(group) > 1]
         wide = [group for group in several if group.std() > ROUNDING * abs(group.mean())]
         apart = len(wide) > 1 and stats.bartlett(*wide).pvalue < ALPHA
-        return cls() if apart else cls.pooled(groups)
+        return cls() if apart else cls.pooled(wide or several)
 
 
 @dataclass(frozen=True)

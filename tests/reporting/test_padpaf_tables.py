@@ -68,6 +68,27 @@ def test_inception_stands_in_the_cells_where_both_were_measured():
     assert (cells["difference"].abs() < 0.01).all()
 
 
+def test_the_best_extractor_is_chosen_where_numbers_are_compared_and_not_for_a_whole_file():
+    """Ditto, of which Inception is not known, stays out of the table in which PaDPaF's is."""
+    inception, judge = (f"fid:{name}-abc:1-generated:1-train" for name in ("inception", "domain-classifier"))
+    measured = {
+        ("padpaf", "table1", "mnist", "paper"): [inception, judge],
+        ("ditto", "table1", "mnist", "paper"): [judge],
+        ("ditto", "table1", "mnist", "digits"): [judge],
+        ("padpaf", "table1", "cifar10", "paper"): [judge],
+        ("padpaf", "adaptation", "mnist", "paper"): [judge],
+    }
+    place = ["method", "table", "dataset", "scale"]
+    rows = [_record(**dict(zip(place, at, strict=True)), metric=way) for at, ways in measured.items() for way in ways]
+    found = with_families(pd.DataFrame(rows, columns=COLUMNS)).query("metric == 'fid'")
+    assert [*found[[*place, "measured_as", "stand_in"]].itertuples(index=False, name=None)] == [
+        ("padpaf", "table1", "mnist", "paper", inception, ""),
+        ("ditto", "table1", "mnist", "digits", judge, "yes"),
+        ("padpaf", "table1", "cifar10", "paper", judge, "yes"),
+        ("padpaf", "adaptation", "mnist", "paper", judge, "yes"),
+    ]
+
+
 def _claims(records: pd.DataFrame) -> dict[str, str]:
     config = load_study("digits").papers["padpaf"]
     return {f.claim: f.verdict for f in findings("padpaf", records, config.claims, config.aliases)}

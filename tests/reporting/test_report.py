@@ -19,6 +19,7 @@ from reporting.board import row_of
 from reporting.grid import APART
 from reporting.looks import CELLS, CLAIMS
 from reporting.report import Report, write_report
+from reporting.report.runs import Cost, Run
 from reporting.verdict import Verdict
 from reporting.wording import duration
 from tests.reporting.conftest import REFERENCE, distances, put, records_of
@@ -191,6 +192,14 @@ def test_costs_are_those_of_the_runs(page, content):
     assert sum(cost.total("bytes_up") for paper in report.papers for cost in paper.costs) == report.total("bytes_up")
     assert len(page.of_class("run")) == len(runs)
     assert duration(report.total("wall_s")) in page.of_class("tiles")[0].said
+
+
+def test_memory_is_told_in_bytes_of_which_a_record_has_mebibytes(content):
+    """1024 MiB are 1,073,741,824 bytes."""
+    origin = content.records.query("wall_s != ''").iloc[0].to_dict()
+    run = Run(origin | {"peak_memory_mb": "1024.0"})
+    assert dict(run.provenance)["memory"] == "1.07 GB"
+    assert Cost("fedavg", [Run(origin | {"peak_memory_mb": "512.0"}), run]).memory == 1_073_741_824
 
 
 def test_a_mean_over_styles_rests_on_all_its_runs(tmp_path):

@@ -204,6 +204,15 @@ def test_a_diverged_cell_says_so():
     assert all("diverged" in line for line in text.splitlines() if line.startswith("| APFL"))
 
 
+def test_a_seed_that_diverged_tells_nothing_of_the_noise_of_rows_with_one():
+    """APFL's second seed stands in its row beside one of FedAvg's; no two finite differences are in any row."""
+    records = _as_if_measured("table1", seeds=2).assign(differs="training.rounds")
+    records = records[(records["seed"] == "0") | records["method"].isin(["fedavg", "apfl"])].copy()
+    records.loc[(records["method"] == "apfl") & (records["seed"] == "1"), "value"] = float("nan")
+    cells = _cells("table1", records).query("ours.notna() and method not in ('apfl', 'fedavg')")
+    assert set(cells["verdict"]) == {Verdict.WITHIN_NOISE, Verdict.NOT_COMPARABLE}
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_the_errata_of_a_table_stand_under_it_and_under_no_other(table):
     errata = read_csv(PUBLISHED / "errata.csv")

@@ -108,8 +108,21 @@ def test_a_spread_is_shared_up_to_where_bartlett_says_that_there_are_two(times, 
     """Of two groups of three with variances 1 and r: (4 ln((1 + r) / 2) - 2 ln r) / 1.25 = 3.84 where r = 6.49 ** 2."""
     shared = Spread.shared([[4.0, 5.0, 6.0], [-times, 0.0, times]])
     assert (shared.std, shared.freedom) == (pytest.approx(expected.std), expected.freedom)
-    with_equals = Spread.shared([[4.0, 5.0, 6.0], [7.0, 7.0, 7.0], [-times, 0.0, times]])
-    assert with_equals.freedom == (6 if expected.freedom else 0), "equal values do not tell whether"
+    assert Spread.shared([[4.0, 5.0, 6.0], [7.0, 7.0, 7.0], [-times, 0.0, times]]) == shared, "equal values say nothing"
+
+
+def test_rows_of_equal_values_narrow_no_spread():
+    """By hand: 1, 3 and -4 have squares of 26, so that their deviation is 13 ** 0.5 with two degrees of freedom."""
+    varied, equal = [1.0, 3.0, -4.0], [[7.0, 7.0, 7.0], [0.0, 0.0, 0.0]]
+    assert Spread.shared([varied, *equal]) == Spread(pytest.approx(13**0.5), 2)
+    assert Spread.shared(equal) == Spread(0.0, 4), "of which there is none to be seen"
+
+
+def test_a_run_that_diverged_is_left_out_of_the_spread_that_others_share():
+    """By hand: -1, 0 and 1 have variance 1 with two degrees of freedom."""
+    diverged = float("nan")
+    assert Spread.shared([[1e-4], [0.2, diverged]]) == Spread(), "nothing has two seeds"
+    assert Spread.shared([[-1.0, 0.0, diverged, 1.0], [0.2, diverged]]) == Spread(1.0, 2)
 
 
 def test_a_metric_without_a_tolerance():
