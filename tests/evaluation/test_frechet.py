@@ -147,7 +147,10 @@ def test_inception_from_a_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     torch.save(weights, tmp_path / INCEPTION)
     extract, sha = frechet.inception(str(tmp_path))
-    assert extract(np.random.default_rng(0).integers(0, 256, (3, 3, 32, 32), dtype=np.uint8)).shape == (3, 2048)
+    grey = np.random.default_rng(0).integers(0, 256, (3, 1, 32, 32), dtype=np.uint8)
+    features = extract(grey.repeat(3, axis=1))
+    assert features.shape == (3, 2048)
+    np.testing.assert_array_equal(extract(grey), features, "a grey image is one of three equal channels")
     assert sha == hashlib.sha256((tmp_path / INCEPTION).read_bytes()).hexdigest()
 
 
