@@ -176,7 +176,7 @@ def _of_clients(arrays: Arrays, key: str) -> Images:
 
 
 def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
-    """(setting, control) -> client -> the images whose distance is taken."""
+    """(setting, control) -> client -> the images whose distance is taken, of cases that every client has images of."""
     real, rng = _of_clients(arrays, "real"), np.random.default_rng(random_key(run.spec.seed, "noise"))
     clients = list(real)
     held_out = _of_clients(arrays, "held-out")
@@ -190,7 +190,7 @@ def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
         ("", "noise"): {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()},
         ("", "other-client"): {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)},
     }
-    return {case: images for case, images in found.items() if images}
+    return {case: images for case, images in found.items() if images and all(map(len, images.values()))}
 
 
 def _worn(run: RunFolder, client: int, images: np.ndarray, control: str) -> np.ndarray:
