@@ -90,7 +90,7 @@ def _same(a: nn.Module, b: nn.Module) -> bool:
 
 
 def _by_round(twin: Twin) -> np.ndarray:
-    """The generator's mean loss in each round (rounds,)."""
+    """The generator's mean loss in each round that it was followed in (rounds,)."""
     return np.array([np.mean(twin.losses[round]) for round in sorted(twin.losses)])
 
 
