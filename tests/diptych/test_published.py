@@ -67,6 +67,40 @@ def test_what_a_run_starts_from_counts():
     assert _distance({"start": ""})["differs"] == "start"
 
 
+def test_a_run_is_held_against_what_each_of_its_cells_was_published_with():
+    """FedStyle's one style epoch, here, is a tenth of what Table 1 has, and what a point of the curve over E_s has."""
+    found = reference("reduced")
+    run = "fedstyle/digit_1_iid_simclr/fedstyle/default/2011"
+    cells = {cell.table: cell for cell in found.study.cells if cell.spec.run == run}
+    assert {table: cell.published.algorithm["style_epochs"] for table, cell in cells.items()} == {
+        "table1": 10,
+        "table4": 10,
+        "style-epochs": 1,
+    }
+    both, epochs = found.distance(found.runs[run], "linear-probe"), {"algorithm.style_epochs"}
+    for table, cell in cells.items():
+        of_cell = found.distance(cell.spec, "linear-probe", cell)
+        lacks = epochs if table == "style-epochs" else set()
+        assert {*both["differs"].split()} - {*of_cell["differs"].split()} == lacks
+        assert found.of_cell(cell)[tuple(both.values())] == tuple(of_cell.values())
+        assert found.distance(cell.spec, "sources", cell) == found.distance(cell.spec, "sources")
+    assert epochs < {*both["differs"].split()}
+    other = next(cell for cell in found.study.cells if "/fedavg/default/" in cell.spec.run)
+    assert found.of_cell(other) == {}
+
+
+def test_the_share_of_a_run_for_several_cells_is_the_smallest():
+    study = load_study("paper")
+    found, spec = Reference.of(study), study.specs[RUN]
+    cell = next(cell for cell in study.cells if cell.spec.run == RUN)
+    twice = spec.model_copy(update={"training": spec.training.model_copy(update={"rounds": 2 * spec.training.rounds})})
+    forms = {**found.published, RUN.removesuffix("/2011"): [cell.published, twice]}
+    shared = Reference(study, study.specs, forms)
+    of_run, of_cell = shared.distance(spec, "generalisation"), shared.distance(spec, "generalisation", cell)
+    assert (of_run["differs"], of_cell) == ("training.rounds", {"differs": "", "budget": "1"})
+    assert 0.5 <= float(of_run["budget"]) < 1
+
+
 def test_what_is_kept_counts_where_it_is_measured():
     spec = load_study("paper").specs[RUN]
     fewer = {"samples": spec.samples.model_copy(update={"images": 1}), "score_every": 77}
