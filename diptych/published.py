@@ -9,6 +9,7 @@ from typing import Any
 from common.spec import Spec
 from common.work import passes_of
 from diptych.study import Cell, Study, load_study, unseeded
+from evaluation.generalisation import read_after
 
 UNKNOWN = "unknown"
 NAMES = {"run", "scale", "labels", "seed", "start"}
@@ -71,10 +72,11 @@ class Reference:
         forms = [cell.published] if cell else self.published.get(unseeded(spec.run), [])
         if not forms:
             return {"differs": UNKNOWN, "budget": ""}
-        paper = spec.labels["paper"]
-        evaluation = str(self.study.papers[paper].evaluation.get(entry, {}).get("name", entry))
-        keys = {key for theirs in forms for key in self._different(spec, theirs) if _counts(key, evaluation)}
-        keys |= {*self._measured_otherwise(paper, entry, evaluation)}
+        evaluation = str(self.study.papers[spec.labels["paper"]].evaluation.get(entry, {}).get("name", entry))
+        keys = set[str]()
+        for theirs in forms:
+            keys |= {key for key in self._different(spec, theirs) if _counts(key, evaluation)}
+            keys |= {*self._measured_otherwise(spec, theirs, entry, evaluation)}
         share = min(self._share(spec, theirs, entry) for theirs in forms)
         return {"differs": " ".join(sorted(keys)), "budget": f"{share:.3g}"}
 
@@ -101,12 +103,14 @@ class Reference:
         """What a run that others start from was published as."""
         return self.published[unseeded(run)][0]
 
-    def _measured_otherwise(self, paper: str, entry: str, evaluation: str) -> Iterator[str]:
-        ours, theirs = (study.papers[paper] for study in (self.study, self.study.as_published))
-        settings = (config.evaluation.get(entry, {}) for config in (ours, theirs))
+    def _measured_otherwise(self, spec: Spec, theirs: Spec, entry: str, evaluation: str) -> Iterator[str]:
+        here, there = (study.papers[spec.labels["paper"]] for study in (self.study, self.study.as_published))
+        settings = [config.evaluation.get(entry, {}) for config in (here, there)]
         yield from (f"evaluation.{entry}.{key}" for key in differing(*settings) if not _below(key, NAMED))
-        if evaluation in JUDGED and ours.judge and theirs.judge:
-            yield from (f"judge.{key}" for key in differing(ours.judge.model_dump(), theirs.judge.model_dump()))
+        if evaluation in JUDGED and here.judge and there.judge:
+            yield from (f"judge.{key}" for key in differing(here.judge.model_dump(), there.judge.model_dump()))
+        if evaluation == "generalisation" and _read(spec, settings[0]) != _read(theirs, settings[1]):
+            yield "score_every"
 
     def _share(self, spec: Spec, theirs: Spec, entry: str) -> float:
         ours = _passes(self.study, spec, entry, self.runs.__getitem__)
@@ -131,6 +135,12 @@ def _passes(study: Study, spec: Spec, entry: str, find: Callable[[str], Spec]) -
     after = study.papers[spec.labels["paper"]].evaluation.get(entry, {}).get("after")
     last, *before = map(passes_of, _chain(spec, find))
     return last * (after / spec.training.rounds if after in spec.snapshots else 1) + sum(before)
+
+
+def _read(spec: Spec, generalisation: Mapping[str, Any]) -> list[float]:
+    """The shares of its rounds after which a run is read on styles that no client has, where that is not at its end."""
+    asked = (generalisation.get("after") or {}).get(spec.data.dataset, {}).values() if spec.scored_rounds else ()
+    return [read_after(spec.scored_rounds, share) / spec.training.rounds for share in asked]
 
 
 def _below(key: str, sections: tuple[str, ...]) -> bool:

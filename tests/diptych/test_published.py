@@ -110,6 +110,19 @@ def test_what_is_kept_counts_where_it_is_measured():
     assert _distance({"training": spec.training.model_copy(update={"channels_last": True})})["differs"] == ""
 
 
+def test_accuracy_on_unseen_styles_that_is_read_after_another_share_of_the_rounds_is_not_as_published():
+    """75 degrees are read half-way of 3,000 rounds on FashionMNIST: of every 400 that is 1,200, of every 2,000 late."""
+    found = reference("paper")
+    spec = found.study.specs["fedinb/rotated-fmnist_generalisation_1/fedavg/default/2011"]
+    assert spec.training.rounds == 3000
+    for every, differs in ((750, ""), (1500, ""), (400, "score_every"), (2000, "score_every"), (3000, "score_every")):
+        scored = spec.model_copy(update={"score_every": every})
+        assert found.distance(scored, "generalisation")["differs"] == differs
+        assert found.distance(scored, "communication")["differs"] == ""
+    at_the_end = found.study.specs[RUN].model_copy(update={"score_every": found.study.specs[RUN].training.rounds})
+    assert found.distance(at_the_end, "generalisation")["differs"] == "", "MNIST is read at the end"
+
+
 def test_what_needs_no_training_does_not_depend_on_it():
     training = load_study("paper").specs[RUN].training
     assert _distance({"training": training.model_copy(update={"rounds": 1})}, "sources")["differs"] == ""
