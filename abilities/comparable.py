@@ -272,7 +272,7 @@ def _translator(trained: Trained) -> Callable[[Shown, Shown], Pairs] | None:
 
 
 def _by_translator(trained: Trained, translate: Translate, x: Shown, y: Shown) -> Pairs:
-    members = torch.nn.ModuleList(trained.synchronised[:: trained.spec.data.clients_per_style])
+    members = torch.nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style])
     for a, source in enumerate(x):
 
         def look(members: Any, images: Tensor, labels: Tensor, a: int = a) -> dict[str, Tensor]:

@@ -91,11 +91,14 @@ def _unseen(trained: Trained, client: int, own: Any) -> Arrays:
 
 
 def _tests_like(trained: Trained, client: int) -> Tensor:
-    """As many of a client's test images as have its labels in the proportions in which it has them."""
+    """As many of a client's test images as have its labels in the proportions in which it has them; all of them if none
+    has such a label, as where labels are people and those of the test part are others."""
     tests, classes = trained.dealt.tests[client], trained.dealt.classes
     labels = trained.dealt.labels[tests]
     mine = torch.bincount(trained.dealt.labels[trained.dealt.clients[client]], minlength=classes)
     has = mine > 0
+    if not has[labels].any():
+        return tests
     times = float((torch.bincount(labels, minlength=classes)[has] / mine[has]).min())
     of_each = enumerate((mine * times + 1e-6).long().tolist())
     return torch.cat([trained.some(tests[labels == c], n, "samples", "some", f"like {client} {c}") for c, n in of_each])

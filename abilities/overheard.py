@@ -14,7 +14,6 @@ from attacks.inversion import Inversion
 from attacks.membership import COMPANY, Membership, says
 from common.keys import random_key
 from federation import copied
-from federation.data import as_float
 from federation.hooks import Preparing
 from networks.cgan import hidden_units
 from objectives.cgan import Twin, images_of
@@ -90,20 +89,19 @@ def _same(a: nn.Module, b: nn.Module) -> bool:
 
 
 def _by_round(twin: Twin) -> np.ndarray:
-    """The generator's mean loss in each round (rounds,)."""
+    """The generator's mean loss in each round that it was followed in (rounds,)."""
     return np.array([np.mean(twin.losses[round]) for round in sorted(twin.losses)])
 
 
 @torch.no_grad()
 def _by_discriminator(trained: Trained, user: int, twin: Twin, asked: dict[str, Tensor]) -> Arrays:
     """How real the discriminator that was last published takes images for, nothing dropped: those that the user has
-    trained on, and others."""
-    dealt = trained.dealt
+    trained on, and others, as it sees them."""
     arrays, discriminator = {}, copied(twin.discriminator).cpu()
     for which, rows in asked.items():
-        images, labels = 2 * as_float(dealt.images[rows]) - 1, dealt.labels[rows]
+        images, labels = _seen(trained, user, rows)
         whole = [torch.ones(len(rows), units) for units in hidden_units(discriminator.width)]
-        arrays[f"membership/{user}/{which}"] = discriminator(images, labels, whole).numpy()
+        arrays[f"membership/{user}/{which}"] = discriminator(2 * images - 1, labels, whole).numpy()
     return arrays
 
 

@@ -82,9 +82,9 @@ class Trained:
         return [settled(self.simulation.own(k)) for k in self.clients]
 
     @cached_property
-    def synchronised(self) -> list[Any]:
-        """The same with the shared tensors as the server last put them together."""
-        return [settled(self.simulation.synchronised(k)) for k in self.clients]
+    def with_shared(self) -> list[Any]:
+        """The same with all shared tensors as the server last put them together."""
+        return [settled(self.simulation.shared_model(k)) for k in self.clients]
 
     @property
     def personal_models(self) -> list[Any]:
@@ -94,7 +94,7 @@ class Trained:
     @property
     def global_models(self) -> list[Any]:
         """Every client's model of the objective, as the server would know it."""
-        return [self.algorithm.global_model(model) for model in self.synchronised]
+        return [self.algorithm.global_model(model) for model in self.with_shared]
 
     # ---- images
 

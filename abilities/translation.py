@@ -38,7 +38,7 @@ def translated(trained: Trained) -> Arrays:
     """`real/<source>`, test images of every domain, and `translated/<source>/<target>`, the same as those of all."""
     dealt, domains, translate = trained.dealt, domains_of(trained.dealt), translate_of(trained.algorithm)
     assert translate is not None, "asked of an algorithm that does"
-    members = nn.ModuleList(trained.synchronised[:: trained.spec.data.clients_per_style])
+    members = nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style])
 
     def look(a: int, members: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         return dict(zip(domains, translate(members, x, y, a, range(len(domains))), strict=True))

@@ -132,9 +132,8 @@ def _check_scores(file: str, rows: list[Row], spec: Spec, provenance: Row) -> No
         if row.get("style"):
             _check_one_of(f"{file}: style", row["style"], spec.data.styles)
         curves[row["score"], row.get("style", ""), row.get("part", "")][row["round"]].add(row["client"])
-    every, last = spec.score_every, spec.training.rounds
     for clients in curves.values():
-        _check_all_rounds(file, clients, [*range(every, last, every), last] if every else sorted(clients))
+        _check_all_rounds(file, clients, spec.scored_rounds or sorted(clients))
     _check_finite(file, rows, "value")
 
 

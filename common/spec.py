@@ -258,6 +258,12 @@ class Spec(_Settings):
         return self
 
     @property
+    def scored_rounds(self) -> list[int]:
+        """The rounds after which clients are scored."""
+        every, last = self.score_every, self.training.rounds
+        return [*range(every, last, every), last] if every else []
+
+    @property
     def digest(self) -> str:
         """Twelve hex digits over everything that decides the numbers; names and labels do not.
 

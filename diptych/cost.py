@@ -153,7 +153,7 @@ class Bill:
         """Of these."""
         specs = list(specs)
         hours = [machine.seconds_of(spec) / 3600 for spec in specs]
-        return cls(name, len(specs), sum(hours), max(hours), max(map(memory_of, specs)))
+        return cls(name, len(specs), sum(hours), max(hours, default=0.0), max(map(memory_of, specs), default=0.0))
 
     def wall(self, machine: Machine) -> float:
         """Hours on all workers of a machine, none of which is idle while there is something to do."""
@@ -170,7 +170,7 @@ def bills(study: Study, on: Machine, paper: str | None = None) -> list[Bill]:
     for spec in study.specs.values():
         papers[spec.labels["paper"]].append(spec)
     if paper is not None:
-        papers = {choose("paper", paper, papers): papers[paper]}
+        papers = {paper: papers[choose("paper", paper, study.papers)]}
     each = [Bill.of(name, specs, on) for name, specs in papers.items()]
     return each if paper else [*each, Bill.of("all", study.specs.values(), on)]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from common.files import written
-from common.records import COLUMNS
+from common.records import COLUMNS, EVIDENCE
+from diptych.published import Reference
 from diptych.study import Study, load_study
 from reporting.records import read_rows
 
@@ -35,6 +36,7 @@ def gather(scale: str, parts: list[Path], out: Path, measured: list[Path]) -> No
         InputError: a part is no table of records.
     """
     study = load_study(scale)
+    reference = Reference.of(study)
     new = pd.concat([read_rows(part) for part in parts], ignore_index=True)
     alone = new["table"] != ""  # what is for one table only says so itself, and may be of a run's name
     by_run = dict(tuple(new[~alone].groupby("run", sort=False)))
@@ -48,6 +50,8 @@ def gather(scale: str, parts: list[Path], out: Path, measured: list[Path]) -> No
         rows.loc[rows["setting"] == "", "setting"] = cell.setting
         played = cell.stand_ins | ({"all"} if cell.stand_ins else set())  # a number over all styles is over these, too
         rows["stand_in"] = ["yes" if style in played else "" for style in rows["style"]]
+        how_far = reference.of_cell(cell)
+        rows[EVIDENCE] = [how_far.get(said, said) for said in rows[EVIDENCE].itertuples(index=False, name=None)]
         found.append(rows)
     found.append(new[alone])
     with written(out) as part:

@@ -1,13 +1,15 @@
 """How far a number is from what was published: the keys in which its run differs, and its share of the training."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from common.spec import Spec
 from common.work import passes_of
-from diptych.study import Study, load_study, unseeded
+from diptych.study import Cell, Study, load_study, unseeded
+from evaluation.generalisation import read_after
 
 UNKNOWN = "unknown"
 NAMES = {"run", "scale", "labels", "seed", "start"}
@@ -45,48 +47,74 @@ class Reference:
 
     Attributes:
         runs: by name, to find those that others start from.
-        published: the same as published, by name without the seed.
+        published: the same as published, by name without the seed. Cells that share a run here may have been published
+            with several: the first is of the cell that the run is named after.
     """
 
     study: Study
     runs: Mapping[str, Spec]
-    published: Mapping[str, Spec]
+    published: Mapping[str, Sequence[Spec]]
 
     @classmethod
     def of(cls, study: Study) -> "Reference":
         """What the study itself asks for."""
-        return cls(study, study.specs, {unseeded(cell.spec.run): cell.published for cell in study.cells})
+        forms: dict[str, dict[str, Spec]] = defaultdict(dict)
+        for cell in study.cells:
+            forms[unseeded(cell.spec.run)].setdefault(cell.published.digest, cell.published)
+        return cls(study, study.specs, {run: [*of_run.values()] for run, of_run in forms.items()})
 
-    def distance(self, spec: Spec, entry: str) -> dict[str, str]:
-        """The columns EVIDENCE of what is measured on this run under an entry of its paper's `evaluation`."""
-        if unseeded(spec.run) not in self.published:
+    def distance(self, spec: Spec, entry: str, cell: Cell | None = None) -> dict[str, str]:
+        """The columns EVIDENCE of what is measured on this run under an entry of its paper's `evaluation`.
+
+        Of a cell, against what that was published with; otherwise against whatever the run is for, of which the keys
+        are all and the share is the smallest.
+        """
+        forms = [cell.published] if cell else self.published.get(unseeded(spec.run), [])
+        if not forms:
             return {"differs": UNKNOWN, "budget": ""}
-        paper = spec.labels["paper"]
-        evaluation = str(self.study.papers[paper].evaluation.get(entry, {}).get("name", entry))
-        keys = [key for key in self._different(spec) if _counts(key, evaluation)]
-        keys += self._measured_otherwise(paper, entry, evaluation)
-        return {"differs": " ".join(sorted(keys)), "budget": f"{self._share(spec, entry):.3g}"}
+        evaluation = str(self.study.papers[spec.labels["paper"]].evaluation.get(entry, {}).get("name", entry))
+        keys = set[str]()
+        for theirs in forms:
+            keys |= {key for key in self._different(spec, theirs) if _counts(key, evaluation)}
+            keys |= {*self._measured_otherwise(spec, theirs, entry, evaluation)}
+        share = min(self._share(spec, theirs, entry) for theirs in forms)
+        return {"differs": " ".join(sorted(keys)), "budget": f"{share:.3g}"}
 
-    def _different(self, spec: Spec) -> Iterator[str]:
-        theirs = self.published[unseeded(spec.run)]
+    def of_cell(self, cell: Cell) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """EVIDENCE of what is measured on a cell's run -> that of the cell alone; none where the run is for no others.
+
+        Whether a key counts is for the evaluation to say and not for the cell, so that the one follows from the other.
+        """
+        if len(self.published[unseeded(cell.spec.run)]) == 1:
+            return {}
+        entries = self.study.papers[cell.spec.labels["paper"]].evaluation
+        both = ((self.distance(cell.spec, entry), self.distance(cell.spec, entry, cell)) for entry in entries)
+        return {tuple(of_run.values()): tuple(of_cell.values()) for of_run, of_cell in both}
+
+    def _different(self, spec: Spec, theirs: Spec) -> Iterator[str]:
         yield from differing(*(s.model_dump(mode="json", exclude=NAMES) for s in (spec, theirs)))
         if unseeded(spec.start) != unseeded(theirs.start):
             yield "start"
         elif spec.start:
-            keys = self._different(self.runs[spec.start])
+            keys = self._different(self.runs[spec.start], self._named(spec.start))
             yield from (f"start.{key}" for key in keys if not _below(key, KEPT))
 
-    def _measured_otherwise(self, paper: str, entry: str, evaluation: str) -> Iterator[str]:
-        ours, theirs = (study.papers[paper] for study in (self.study, self.study.as_published))
-        settings = (config.evaluation.get(entry, {}) for config in (ours, theirs))
-        yield from (f"evaluation.{entry}.{key}" for key in differing(*settings) if not _below(key, NAMED))
-        if evaluation in JUDGED and ours.judge and theirs.judge:
-            yield from (f"judge.{key}" for key in differing(ours.judge.model_dump(), theirs.judge.model_dump()))
+    def _named(self, run: str) -> Spec:
+        """What a run that others start from was published as."""
+        return self.published[unseeded(run)][0]
 
-    def _share(self, spec: Spec, entry: str) -> float:
-        theirs = self.published[unseeded(spec.run)]
+    def _measured_otherwise(self, spec: Spec, theirs: Spec, entry: str, evaluation: str) -> Iterator[str]:
+        here, there = (study.papers[spec.labels["paper"]] for study in (self.study, self.study.as_published))
+        settings = [config.evaluation.get(entry, {}) for config in (here, there)]
+        yield from (f"evaluation.{entry}.{key}" for key in differing(*settings) if not _below(key, NAMED))
+        if evaluation in JUDGED and here.judge and there.judge:
+            yield from (f"judge.{key}" for key in differing(here.judge.model_dump(), there.judge.model_dump()))
+        if evaluation == "generalisation" and _read(spec, settings[0]) != _read(theirs, settings[1]):
+            yield "score_every"
+
+    def _share(self, spec: Spec, theirs: Spec, entry: str) -> float:
         ours = _passes(self.study, spec, entry, self.runs.__getitem__)
-        return ours / _passes(self.study.as_published, theirs, entry, lambda run: self.published[unseeded(run)])
+        return ours / _passes(self.study.as_published, theirs, entry, self._named)
 
 
 @cache
@@ -107,6 +135,12 @@ def _passes(study: Study, spec: Spec, entry: str, find: Callable[[str], Spec]) -
     after = study.papers[spec.labels["paper"]].evaluation.get(entry, {}).get("after")
     last, *before = map(passes_of, _chain(spec, find))
     return last * (after / spec.training.rounds if after in spec.snapshots else 1) + sum(before)
+
+
+def _read(spec: Spec, generalisation: Mapping[str, Any]) -> list[float]:
+    """The shares of its rounds after which a run is read on styles that no client has, where that is not at its end."""
+    asked = (generalisation.get("after") or {}).get(spec.data.dataset, {}).values() if spec.scored_rounds else ()
+    return [read_after(spec.scored_rounds, share) / spec.training.rounds for share in asked]
 
 
 def _below(key: str, sections: tuple[str, ...]) -> bool:

@@ -115,7 +115,7 @@ class Study:
 
     def about(self, paper: str) -> str:
         """A line for a paper's tables and figures: the scale and what it means, and who plays whom."""
-        counts = {len(seeds) for run, seeds in self.seeds.items() if run.startswith(f"{paper}/")}
+        counts = {len(seeds) for run, seeds in self.seeds.items() if run.startswith(f"{paper}/")} or {0}
         least, most = min(counts), max(counts)
         seeds = f"{least} to {plural(most, 'seed')}" if least < most else plural(most, "seed")
         players: dict[str, dict[str, None]] = {}

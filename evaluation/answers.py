@@ -15,7 +15,7 @@ def answers(run: RunFolder) -> Iterator[dict[str, Any]]:
     model, and by the model that all share (`role`). On a style that no client has (`domain`), the mean over images.
 
     A client's test images are all of its style's, of labels, too, that it has never seen. With `labels=own` each label
-    counts as much as among its training images.
+    counts as much as among its training images, in the mean over clients with a label that is tested.
     """
     arrays = {key: array for key, array in run.features.items() if key.startswith("answers/")}
     had: dict[int, dict[int, int]] = defaultdict(dict)
@@ -27,8 +27,9 @@ def answers(run: RunFolder) -> Iterator[dict[str, Any]]:
             by = {k: float(right[client == k].mean()) for k in np.unique(client).tolist()}
             yield result("accuracy", "fraction", float(np.mean(list(by.values()))), role=role)
             yield result("accuracy_worst_client", "fraction", min(by.values()), role=role)
-            own = [_by_own_labels(right[client == k], arrays["answers/label"][client == k], had[k]) for k in by]
-            yield result("accuracy", "fraction", float(np.mean(own)), role=role, setting="labels=own")
+            each = (_by_own_labels(right[client == k], arrays["answers/label"][client == k], had[k]) for k in by)
+            if own := [share for share in each if share is not None]:
+                yield result("accuracy", "fraction", float(np.mean(own)), role=role, setting="labels=own")
             for k, value in by.items():
                 yield result("accuracy", "fraction", value, role=role, client=f"client-{k + 1}")
         for key in arrays:
@@ -37,7 +38,7 @@ def answers(run: RunFolder) -> Iterator[dict[str, Any]]:
                 yield result("accuracy", "fraction", float(arrays[key].mean()), role=role, domain=domain)
 
 
-def _by_own_labels(right: np.ndarray, labels: np.ndarray, had: dict[int, int]) -> float:
-    """Accuracy by label, weighed by how many training images a client has of it."""
-    of_each = {label: right[labels == label].mean() for label in np.unique(labels).tolist()}
-    return float(np.average(list(of_each.values()), weights=[had[label] for label in of_each]))
+def _by_own_labels(right: np.ndarray, labels: np.ndarray, had: dict[int, int]) -> float | None:
+    """Accuracy by label, weighed by how many training images a client has of it; None if it has none of any."""
+    of_each = {label: right[labels == label].mean() for label in np.unique(labels).tolist() if had[label]}
+    return float(np.average(list(of_each.values()), weights=[had[label] for label in of_each])) if of_each else None

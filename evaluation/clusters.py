@@ -63,7 +63,7 @@ def _style_points(of_clients: dict[int, np.ndarray]) -> Points:
 
 def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[str, Any]]:
     """Mean silhouette of codes by client, and where clients share styles by style: 1 for separate clusters, 0 for
-    overlapping ones.
+    overlapping ones. Of a single client, or style, there are no clusters.
 
     A control has the clients' names shuffled. Codes of different clients are by different encoders, and may be apart
     for that alone, whatever the images. So with style features there are two more: `one-encoder` has all images by one
@@ -71,20 +71,22 @@ def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[st
     where clients share styles.
     """
     for role, code, features, client in points(run, samples):
-        if len(np.unique(client)) < 2:
-            continue
         shuffled = np.random.default_rng(random_key(run.spec.seed, "shuffled clients")).permutation(client)
         cases = {("client", ""): client, ("client", "shuffled-labels"): shuffled}
         if not role:
             cases["style", ""] = _styles(run, client)
         for (label, control), groups in cases.items():
-            yield _silhouette([features], groups, setting=f"features={code};label={label}", role=role, control=control)
+            yield from _silhouette(
+                [features], groups, setting=f"features={code};label={label}", role=role, control=control
+            )
     if "crossed/style" in run.features:
         by_encoder, owner = np.moveaxis(run.features["crossed/style"], 1, 0), run.features["crossed/client"]
         for label, groups in (("client", owner), ("style", _styles(run, owner))):
-            yield _silhouette(by_encoder, groups, setting=f"features=style;label={label}", control="one-encoder")
+            yield from _silhouette(by_encoder, groups, setting=f"features=style;label={label}", control="one-encoder")
     for same in same_images(run, samples):
-        yield _silhouette([same.features], same.client, setting="features=style;label=client", control="same-images")
+        yield from _silhouette(
+            [same.features], same.client, setting="features=style;label=client", control="same-images"
+        )
 
 
 def _spread_out(there: int, wanted: int) -> np.ndarray:
@@ -96,7 +98,10 @@ def _styles(run: RunFolder, clients: Iterable[int]) -> np.ndarray:
     return np.array([str(run.features[f"client/{k}/style"]) for k in clients])
 
 
-def _silhouette(features: Iterable[np.ndarray], groups: np.ndarray, **columns: str) -> dict[str, Any]:
+def _silhouette(features: Iterable[np.ndarray], groups: np.ndarray, **columns: str) -> Iterator[dict[str, Any]]:
+    """The mean over features of the same images; of a single group there is none."""
     from sklearn.metrics import silhouette_score  # two seconds to import, for the runs that have codes
 
-    return result("silhouette", "score", float(np.mean([silhouette_score(f, groups) for f in features])), **columns)
+    if len(np.unique(groups)) > 1:
+        score = float(np.mean([silhouette_score(f, groups) for f in features]))
+        yield result("silhouette", "score", score, **columns)

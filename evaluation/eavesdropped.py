@@ -144,24 +144,27 @@ def generator_losses(run: RunFolder) -> Iterator[dict[str, Any]]:
     """The loss of generators by round (Fig. 5, 6): `round=<r>` of every user's own, which is the cloud's to the bit,
     and of eavesdroppers'; `last_quarter`: its slope by round over the last quarter of them, by least squares.
 
-    An eavesdropper's curve that is shorter than the run lacks the first rounds, which it has missed.
+    There is one of each round that the user took part in. An eavesdropper's curve that is shorter lacks the first of
+    them, which it has missed.
     """
     if run.spec.algorithm["name"] not in GANS:
         return
-    losses: dict[tuple[int, str, str], list[float]] = defaultdict(list)
+    losses: dict[tuple[int, str, str], dict[int, float]] = defaultdict(dict)
     for row in run.table("history.csv"):
         if row["stage"] == "round" and row["update"] == 1:
-            losses[row["client"], "user", ""].append(row["loss"])
+            losses[row["client"], "user", ""][row["round"]] = row["loss"]
     for user, who in _makers(run.samples):
         if who not in ("user", "cloud") and f"made/{user}/{who}/loss" in run.samples:
-            losses[(user, *_named(who))] = run.samples[f"made/{user}/{who}/loss"].tolist()
-    for (user, role, setting), curve in losses.items():
+            rounds, curve = sorted(losses[user, "user", ""]), run.samples[f"made/{user}/{who}/loss"].tolist()
+            losses[(user, *_named(who))] = dict(zip(reversed(rounds), reversed(curve), strict=False))
+    for (user, role, setting), by_round in losses.items():
         common = {"role": role, "client": f"user-{user + 1}"}
-        for round, loss in enumerate(curve, start=1 + run.spec.training.rounds - len(curve)):
+        curve = sorted(by_round.items())
+        for round, loss in curve:
             full = ";".join(filter(None, [setting, f"round={round}"]))
             yield result("generator_loss", "nats", loss, setting=full, **common)
-        last = curve[-max(2, len(curve) // 4) :]
+        last = np.array(curve[-max(2, len(curve) // 4) :])
         if len(last) > 1:
-            slope = float(np.polyfit(np.arange(len(last)), last, 1)[0])
+            slope = float(np.polyfit(last[:, 0], last[:, 1], 1)[0])
             full = ";".join(filter(None, [setting, "last_quarter"]))
             yield result("generator_loss_slope", "nats", slope, setting=full, **common)

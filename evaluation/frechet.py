@@ -28,16 +28,20 @@ Gaussian = tuple[np.ndarray, np.ndarray]
 """Mean (d,) and covariance (d, d)."""
 
 
+class NoDistance(InputError):
+    """A Fréchet distance cannot be taken: there are no weights of Inception, or no more images than features."""
+
+
 def gaussian(features: np.ndarray, what: str) -> Gaussian:
     """Mean and covariance of features (n, d), as pytorch-fid takes them.
 
     Raises:
-        InputError: there are no more images than features, so that the covariance could not have full rank; or a
-            feature is not finite.
+        NoDistance: there are no more images than features, so that the covariance could not have full rank.
+        InputError: a feature is not finite.
     """
     features = features.astype(np.float64)
     if len(features) <= features.shape[1]:
-        raise InputError(
+        raise NoDistance(
             f"fid: {what} has {len(features)} images, but needs more than the {features.shape[1]} features"
         )
     if not np.isfinite(features).all():
@@ -68,8 +72,10 @@ def frechet_distance(generated: Gaussian, reference: Gaussian) -> float:
 def inception(root: str | None = None) -> tuple[Extract, str]:
     """pytorch-fid's Inception (2,048 features of its last pooling), and the SHA-256 of its weights.
 
+    A grey image has its one channel three times.
+
     Raises:
-        InputError: the weights are neither below the data root nor to be downloaded, or not what they should be.
+        NoDistance: the weights are neither below the data root nor to be downloaded, or not what they should be.
     """
     from pytorch_fid import inception as published  # imports torchvision
 
@@ -84,13 +90,14 @@ def inception(root: str | None = None) -> tuple[Extract, str]:
             network = published.InceptionV3([published.InceptionV3.BLOCK_INDEX_BY_DIM[2048]]).eval()
     except Exception as error:  # whatever the network, the file system and the unpickler raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"fid: no weights of Inception ({reason}); put {INCEPTION} below '{file.parent}'") from error
+        raise NoDistance(f"fid: no weights of Inception ({reason}); put {INCEPTION} below '{file.parent}'") from error
     path = file if file.is_file() else Path(torch.hub.get_dir()) / "checkpoints" / INCEPTION
 
     @torch.no_grad()
     def extract(images: np.ndarray) -> np.ndarray:
-        parts = np.array_split(images, max(1, len(images) // 50))
-        return np.concatenate([network(torch.from_numpy(p).float().div(255))[0].flatten(1).numpy() for p in parts])
+        parts = map(torch.from_numpy, np.array_split(images, max(1, len(images) // 50)))
+        coloured = (part.float().div(255).expand(-1, 3, -1, -1) for part in parts)
+        return np.concatenate([network(part)[0].flatten(1).numpy() for part in coloured])
 
     return extract, hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -169,7 +176,7 @@ def _of_clients(arrays: Arrays, key: str) -> Images:
 
 
 def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
-    """(setting, control) -> client -> the images whose distance is taken."""
+    """(setting, control) -> client -> the images whose distance is taken, of cases that every client has images of."""
     real, rng = _of_clients(arrays, "real"), np.random.default_rng(random_key(run.spec.seed, "noise"))
     clients = list(real)
     held_out = _of_clients(arrays, "held-out")
@@ -183,7 +190,7 @@ def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
         ("", "noise"): {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()},
         ("", "other-client"): {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)},
     }
-    return {case: images for case, images in found.items() if images}
+    return {case: images for case, images in found.items() if images and all(map(len, images.values()))}
 
 
 def _worn(run: RunFolder, client: int, images: np.ndarray, control: str) -> np.ndarray:

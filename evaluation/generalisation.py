@@ -1,7 +1,7 @@
 """Clients' models on images of styles that no client has (FedINB, Tables 1-4 and Fig. 14)."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
     `rounds=<n>` is that after round n. Without a setting it is that after the last round, or after a share of them.
 
     Args:
-        after: data set -> style -> the share of the rounds after which it is read, at the last round scored until then.
+        after: data set -> style -> the share of the rounds after which it is read: see `read_after`.
     """
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in run.table("scores.csv"):
@@ -28,7 +28,13 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
     for (style, part), by_round in found.items():
         means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
         share = (after or {}).get(run.spec.data.dataset, {}).get(style, 1.0)
-        means[""] = means[f"rounds={max(n for n in by_round if n <= max(by_round) * share)}"]
+        means[""] = means[f"rounds={read_after(by_round, share)}"]
         for setting, mean in means.items():
             more = {"domain": style, "protocol": PROTOCOLS[part], "setting": setting}
             yield result("accuracy", "fraction", mean, **more)
+
+
+def read_after(scored: Iterable[int], share: float) -> int:
+    """The last round that was scored until a share of all rounds had passed; the first one if none had been by then."""
+    rounds = sorted(scored)
+    return max((n for n in rounds if n <= rounds[-1] * share), default=rounds[0])

@@ -1,5 +1,6 @@
 """Privacy in numbers beside reconstruction: who was a member, and what one gradient gives away."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,8 @@ def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
 
     An image is said to be a member if the model's loss on it, or the discriminator's on it as a real image, is below a
     threshold. `auc`: over all thresholds, how often a training image of the user has a lower loss than another image;
-    0.5 is a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988. By user, and in the mean over users.
+    0.5 is a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988, which needs two images of each
+    kind. By user, and in the mean over users.
     """
     users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("membership/")})
     found = [auc(*(run.samples[f"membership/{user}/{who}"] for who in ("members", "others"))) for user in users]
@@ -30,19 +32,24 @@ def _interval(value: float, error: float, **more: str) -> Iterator[dict[str, Any
     from scipy.stats import norm  # a second, which only what measures membership need pay
 
     reach = float(norm.ppf(0.975)) * error
-    for name, number in (("auc", value), ("auc_low", value - reach), ("auc_high", value + reach)):
+    bounds = [("auc_low", value - reach), ("auc_high", value + reach)] if math.isfinite(error) else []
+    for name, number in [("auc", value), *bounds]:
         yield result(f"membership_{name}", "fraction", number, role="attacker-membership", **more)
 
 
 def auc(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
-    """How often a number in `above` is larger than one in `below` (ties count half), and the standard error of that."""
+    """How often a number in `above` is larger than one in `below` (ties count half), and the standard error of that.
+
+    With fewer than two on a side the error is not a number.
+    """
     from scipy.stats import rankdata
 
     m, n = len(above), len(below)
     ranks = rankdata(np.concatenate([above, below]))
     wins = (ranks[:m] - rankdata(above)) / n  # of each number, the share of the others that it is larger than
     losses = 1 - (ranks[m:] - rankdata(below)) / m
-    return float(wins.mean()), float(np.sqrt(wins.var(ddof=1) / m + losses.var(ddof=1) / n))
+    error = np.sqrt(wins.var(ddof=1) / m + losses.var(ddof=1) / n) if min(m, n) > 1 else math.nan
+    return float(wins.mean()), float(error)
 
 
 def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:

@@ -3,8 +3,10 @@
 Distances are means over all ordered pairs of domains, as published with those of a domain to itself, and over classes.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +15,7 @@ import torch
 from common.run_folder import RunFolder
 from common.settings import Count
 from evaluation.corruption import blurred
-from evaluation.frechet import extractor, frechet_distance, gaussian
+from evaluation.frechet import NoDistance, extractor, frechet_distance, gaussian
 from evaluation.rows import result
 from evaluation.transport import Cost, exact, flat, mean, sinkhorn
 
@@ -46,7 +48,8 @@ def translation(
     `wd` is measured as published, by Sinkhorn's algorithm stopped early; `wd_iterations` and `wd_marginal_error` say
     how early. `wd_exact` is the distance itself. `..._between` leaves out the pairs of a domain with itself. Distances
     are squared: pixels in [0, 1], the mean over images of the summed squared differences. The Fréchet distance is taken
-    on all classes together, since there are fewer images of a class than features.
+    on all classes together, since there are fewer images of a class than features; where it cannot be taken, a sentence
+    on stderr says why, and all else is measured.
 
     Controls: `identity`, images that are not translated; `rotation`, images turned by the angle in between;
     `other`, other images of the target's own; `blur-<sigma>`, these blurred.
@@ -59,11 +62,15 @@ def translation(
     if not any(key.startswith("translated/") for key in run.samples):
         return
     real = _by_domain(run.samples, "real", "label")
-    measures: list[Measure] = [_wasserstein, *(_Frechet(name, run, real) for name in extractors)]
+    measures: list[Measure] = [_wasserstein]
+    for name in extractors:
+        with _or_left_out(run):
+            measures.append(_Frechet(name, run, real))
     for setting, control, pairs in _shown(run, real):
         for measure in measures if pairs else []:
-            for metric, unit, value in measure(control, pairs, real):
-                yield result(metric, unit, value, setting=setting, control=control)
+            with _or_left_out(run):
+                for metric, unit, value in measure(control, pairs, real):
+                    yield result(metric, unit, value, setting=setting, control=control)
     for count in test_images or []:
         each = count // len(real)
         if each < min(len(labels) for _, labels in real.values()):
@@ -71,6 +78,15 @@ def translation(
             for _, control, pairs in _at_the_end(run, real):
                 for metric, unit, value in _wasserstein(control, _first(pairs, each), few) if pairs else []:
                     yield result(metric, unit, value, setting=f"test_samples={count}", control=control)
+
+
+@contextmanager
+def _or_left_out(run: RunFolder) -> Iterator[None]:
+    """A distance that cannot be taken is left out."""
+    try:
+        yield
+    except NoDistance as why:
+        print(f"[{run.spec.run}] left out: {why}", file=sys.stderr)
 
 
 def _by_domain(kept: Arrays, images: str, labels: str) -> Domains:

@@ -284,17 +284,18 @@ class Simulation:
     def _copy(self, client: int) -> nn.Module:
         return copied(self.population.members[client], {id(self.received): self.received})
 
-    def shared_model(self) -> nn.Module:
-        """The model of a client that has just joined: initial tensors, then what the server shares."""
-        return self._with_shared(copied(self.template))
+    def shared_model(self, client: int | None = None) -> nn.Module:
+        """What the server shares, in a copy of a client's model; or in that of one that has just joined, of initial
+        tensors."""
+        return self._with_shared(copied(self.template) if client is None else self._copy(client), self.shared)
 
     def synchronised(self, client: int) -> nn.Module:
         """A copy of a client's model as it would be at the start of the next round."""
-        return self._with_shared(self._copy(client))
+        return self._with_shared(self._copy(client), [e for e in self.shared if e.name in self.installed])
 
-    def _with_shared(self, model: nn.Module) -> nn.Module:
+    def _with_shared(self, model: nn.Module, which: list[Entry]) -> nn.Module:
         with torch.no_grad():
-            for entry in self.shared:
+            for entry in which:
                 target = model.get_parameter(entry.name) if entry.is_parameter else model.get_buffer(entry.name)
                 target.copy_(self.server.tensors[entry.name])
         return model

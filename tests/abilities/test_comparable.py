@@ -144,9 +144,9 @@ def check_answers(answers: Any = answers) -> None:
     found = answers(of)
     truth = {k: dealt.labels[rows].numpy() for k, rows in enumerate(dealt.tests)}
     for who, part in (("own", "v"), ("shared", "w")):
-        expected = [_right(getattr(of.synchronised[k], part), dealt, rows) for k, rows in enumerate(dealt.tests)]
+        expected = [_right(getattr(of.with_shared[k], part), dealt, rows) for k, rows in enumerate(dealt.tests)]
         assert found[f"answers/{who}"].tolist() == np.concatenate(expected).tolist()
-        unseen = [_right(getattr(of.synchronised[k], part), dealt, dealt.test[3]) for k in range(6)]
+        unseen = [_right(getattr(of.with_shared[k], part), dealt, dealt.test[3]) for k in range(6)]
         np.testing.assert_allclose(found[f"answers/turned/{who}"], np.mean(unseen, axis=0))
     assert not np.array_equal(found["answers/own"], found["answers/shared"])
     assert np.bincount(found["answers/client"]).tolist() == [len(labels) for labels in truth.values()]

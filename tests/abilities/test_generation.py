@@ -1,5 +1,7 @@
 """What a generative run leaves: the same whenever it is taken, of the right models, in the right places."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -87,6 +89,18 @@ def test_held_out_images_have_the_clients_labels_in_its_proportions_and_others_a
         assert (alike - times * mine).abs().max() <= 1.5, "not a multiple of what the client has"
         plain, inverted = (arrays[f"client/{k}/held-out-unseen"].mean() for k in (0, 1))
         assert plain < 100 < 155 < inverted
+
+
+def test_held_out_images_are_any_test_images_where_none_has_a_label_of_the_clients(trained):
+    """As with CelebA, whose labels are people, and whose test images are of others."""
+    whole = trained()
+    labels, clients = whole.dealt.labels, whole.dealt.clients
+    others = tuple(t[~torch.isin(labels[t], labels[c])] for t, c in zip(whole.dealt.tests, clients, strict=True))
+    strangers = Trained(whole.simulation, dataclasses.replace(whole.dealt, dealt_tests=others), whole.spec)
+    arrays = generated(strangers)
+    for k, tests in enumerate(others):
+        assert len(arrays[f"client/{k}/held-out"]) == whole.spec.samples.images
+        assert set(arrays[f"client/{k}/held-out/labels"].tolist()) == set(labels[tests].tolist()), "all alike"
 
 
 def test_a_longer_runs_snapshot_is_a_shorter_runs_end(tmp_path):

@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
+import torch
 
+from abilities import Trained
+from abilities.overheard import _alike, _by_discriminator
 from common.run_folder import RunFolder
+from diptych.assembly import build_algorithm
 from diptych.study import load_study
-from diptych.training import train
+from diptych.training import client_data, train
+from federation import Simulation
+from networks.cgan import hidden_units
+from partitions import partition
+from tests.digits import spec
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +43,31 @@ def test_a_snapshot_keeps_the_cloud_and_a1_alone(runs):
     makers = {key.split("/")[2] for key in runs[0].after(1)} - {"labels"}
     factors = ("1-1e-4", "1-1e-7", "1-1e-15", "1-1e-21", "0.9999", "1", "1;masks=own")
     assert makers == {"cloud", *(f"a1;r={factor}" for factor in factors)}
+
+
+def test_membership_is_asked_of_images_as_the_user_sees_them():
+    """Its discriminator has been trained on the negatives of these."""
+    asked = spec(
+        {"name": "ps-fedgan", "latent": 4, "width": 4, "synthetic": 10},
+        data={
+            "dataset": "mnist",
+            "styles": {"negative": "digits-plain[::8]"},
+            "views": {"negative": {"name": "color-inversion"}},
+            "pool": "together",
+            "image_size": 16,
+            "channels": 1,
+        },
+        samples={"members": 20},
+    )
+    dealt = partition(asked.data, "", asked.seed)
+    simulation = Simulation(build_algorithm(asked, 10), client_data(dealt, ""), asked.training, asked.seed)
+    simulation.run()
+    of, twin = Trained(simulation, dealt, asked), simulation.server_work.twins[0]
+    pairs = _alike(of, 0)
+    found = _by_discriminator(of, 0, twin, pairs)
+    for who, rows in pairs.items():
+        negative = 1 - dealt.images[rows].float() / 255
+        whole = [torch.ones(len(rows), units) for units in hidden_units(4)]
+        with torch.no_grad():
+            expected = twin.discriminator(2 * negative - 1, dealt.labels[rows], whole)
+        np.testing.assert_allclose(found[f"membership/0/{who}"], expected, atol=1e-6)

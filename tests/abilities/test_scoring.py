@@ -1,5 +1,6 @@
 """Scores on test images, against the model asked image by image; equal models are asked once."""
 
+from functools import partial
 from unittest import mock
 
 import pytest
@@ -11,6 +12,7 @@ from baselines.centralized import Centralized
 from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
 from baselines.fedavg_server import FedAvgServer
+from baselines.fedprox import FedProx
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
 from diptych.training import client_data, train
@@ -44,8 +46,13 @@ def _trained(kind, dealt, rounds: int = 1) -> Simulation:
 
 
 def _by_hand(simulation, dealt, client: int) -> float:
-    model = simulation.algorithm.personal_model(simulation.synchronised(client)).eval()
-    right = []
+    return _right(simulation.algorithm.personal_model(simulation.synchronised(client)), dealt, client)
+
+
+@torch.no_grad()
+def _right(model, dealt, client: int) -> float:
+    """The share of a client's test images that a model is right about."""
+    model, right = model.eval(), []
     for index in dealt.tests[client].tolist():
         image = dealt.images[index : index + 1].float() / 255
         right.append(int(model.head(model.encoder(image)).argmax()) == int(dealt.labels[index]))
@@ -69,6 +76,15 @@ def test_equal_models_on_equal_images_are_asked_once():
 def test_models_or_images_that_differ_are_asked_each():
     assert check_scores(Ditto) == 3
     assert check_scores(FedAvg, test_images="dealt") == 3
+
+
+def test_a_client_that_installs_nothing_is_scored_with_its_own_model():
+    """FedProx as FedStyle reads it: w_k is only drawn to what the server sends."""
+    dealt = _dealt()
+    simulation = _trained(partial(FedProx, mu=0.1, reading="fedstyle"), dealt)
+    rows = [row for row in scores(trained(simulation, dealt)) if row["client"] >= 0]
+    assert [row["value"] for row in rows] == [_right(simulation.own(k), dealt, k) for k in range(3)]
+    assert [row["value"] for row in rows] != [_right(simulation.shared_model(k), dealt, k) for k in range(3)]
 
 
 @pytest.mark.parametrize(("right", "wrong"), [("torch.equal(i, j) and", ""), ("torch.equal(t, b[name])", "True")])

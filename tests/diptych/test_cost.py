@@ -153,6 +153,16 @@ def test_a_bill_is_the_sum_of_its_papers():
     assert alone in papers
 
 
+def test_a_paper_none_of_whose_images_are_here_costs_nothing():
+    machine, study = cost.machine("2-cores"), load_study("reference-feddva")
+    without = study.without({spec.labels["dataset"] for spec in study.specs.values()})
+    assert cost.bills(without, machine) == [Bill("all", 0, 0, 0, 0)]
+    assert cost.bills(without, machine, "feddva") == [Bill("feddva", 0, 0, 0, 0)]
+    assert "feddva         0" in cost.told(cost.bills(without, machine, "feddva"), machine)
+    with pytest.raises(InputError, match="paper: unknown name 'padpaf'; allowed: feddva"):
+        cost.bills(without, machine, "padpaf")
+
+
 def test_every_kind_of_training_of_digits_has_been_counted():
     missing = {Kind.of(spec) for spec in load_study("digits").specs.values()} - work.kinds().keys()
     assert not missing, "python -m benchmarks.costs count digits"

@@ -6,6 +6,7 @@ from common.records import COLUMNS
 from common.run_folder import write_csv
 from common.spec import Spec
 from diptych.gathering import gather
+from diptych.published import reference
 from diptych.study import load_study
 from reporting.records import read_rows
 
@@ -29,6 +30,19 @@ def test_the_papers_own_images_stand_in_for_nothing(tmp_path):
     found = _gathered("paper", cell.spec.run, ["mnist", "all"], tmp_path)
     assert set(found["stand_in"]) == {""}
     assert cell.table in set(found["table"])
+
+
+def test_each_table_says_in_what_its_own_cell_differs_from_the_published_one(tmp_path):
+    study = load_study("reduced")
+    spec = study.specs["fedstyle/digit_1_iid_simclr/fedstyle/default/2011"]
+    measured = dict.fromkeys(COLUMNS, "") | {"run": spec.run, "style": "mnist", "value": 1}
+    measured |= reference("reduced").distance(spec, "linear-probe")
+    write_csv(tmp_path / "part.csv", [measured], COLUMNS)
+    gather("reduced", [tmp_path / "part.csv"], tmp_path / "records.csv", [])
+    found = read_rows(tmp_path / "records.csv")
+    differs = {table: set(keys.split()) for table, keys in zip(found["table"], found["differs"], strict=True)}
+    assert differs["table1"] - differs["style-epochs"] == {"algorithm.style_epochs"}
+    assert differs["style-epochs"] < differs["table1"] == differs["table4"]
 
 
 def test_what_is_for_one_table_only_is_in_no_other(tmp_path):

@@ -67,6 +67,40 @@ def test_what_a_run_starts_from_counts():
     assert _distance({"start": ""})["differs"] == "start"
 
 
+def test_a_run_is_held_against_what_each_of_its_cells_was_published_with():
+    """FedStyle's one style epoch, here, is a tenth of what Table 1 has, and what a point of the curve over E_s has."""
+    found = reference("reduced")
+    run = "fedstyle/digit_1_iid_simclr/fedstyle/default/2011"
+    cells = {cell.table: cell for cell in found.study.cells if cell.spec.run == run}
+    assert {table: cell.published.algorithm["style_epochs"] for table, cell in cells.items()} == {
+        "table1": 10,
+        "table4": 10,
+        "style-epochs": 1,
+    }
+    both, epochs = found.distance(found.runs[run], "linear-probe"), {"algorithm.style_epochs"}
+    for table, cell in cells.items():
+        of_cell = found.distance(cell.spec, "linear-probe", cell)
+        lacks = epochs if table == "style-epochs" else set()
+        assert {*both["differs"].split()} - {*of_cell["differs"].split()} == lacks
+        assert found.of_cell(cell)[tuple(both.values())] == tuple(of_cell.values())
+        assert found.distance(cell.spec, "sources", cell) == found.distance(cell.spec, "sources")
+    assert epochs < {*both["differs"].split()}
+    other = next(cell for cell in found.study.cells if "/fedavg/default/" in cell.spec.run)
+    assert found.of_cell(other) == {}
+
+
+def test_the_share_of_a_run_for_several_cells_is_the_smallest():
+    study = load_study("paper")
+    found, spec = Reference.of(study), study.specs[RUN]
+    cell = next(cell for cell in study.cells if cell.spec.run == RUN)
+    twice = spec.model_copy(update={"training": spec.training.model_copy(update={"rounds": 2 * spec.training.rounds})})
+    forms = {**found.published, RUN.removesuffix("/2011"): [cell.published, twice]}
+    shared = Reference(study, study.specs, forms)
+    of_run, of_cell = shared.distance(spec, "generalisation"), shared.distance(spec, "generalisation", cell)
+    assert (of_run["differs"], of_cell) == ("training.rounds", {"differs": "", "budget": "1"})
+    assert 0.5 <= float(of_run["budget"]) < 1
+
+
 def test_what_is_kept_counts_where_it_is_measured():
     spec = load_study("paper").specs[RUN]
     fewer = {"samples": spec.samples.model_copy(update={"images": 1}), "score_every": 77}
@@ -74,6 +108,19 @@ def test_what_is_kept_counts_where_it_is_measured():
     assert _distance(fewer, "translation")["differs"] == "samples.images"
     assert _distance(fewer, "curves")["differs"] == "score_every"
     assert _distance({"training": spec.training.model_copy(update={"channels_last": True})})["differs"] == ""
+
+
+def test_accuracy_on_unseen_styles_that_is_read_after_another_share_of_the_rounds_is_not_as_published():
+    """75 degrees are read half-way of 3,000 rounds on FashionMNIST: of every 400 that is 1,200, of every 2,000 late."""
+    found = reference("paper")
+    spec = found.study.specs["fedinb/rotated-fmnist_generalisation_1/fedavg/default/2011"]
+    assert spec.training.rounds == 3000
+    for every, differs in ((750, ""), (1500, ""), (400, "score_every"), (2000, "score_every"), (3000, "score_every")):
+        scored = spec.model_copy(update={"score_every": every})
+        assert found.distance(scored, "generalisation")["differs"] == differs
+        assert found.distance(scored, "communication")["differs"] == ""
+    at_the_end = found.study.specs[RUN].model_copy(update={"score_every": found.study.specs[RUN].training.rounds})
+    assert found.distance(at_the_end, "generalisation")["differs"] == "", "MNIST is read at the end"
 
 
 def test_what_needs_no_training_does_not_depend_on_it():

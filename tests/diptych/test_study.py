@@ -266,6 +266,8 @@ def test_a_scale_says_with_how_many_seeds_runs_are_repeated_and_not_how_many_it_
     assert study.seeds["psfedgan/mnist_split-1/ps-fedgan/default"] == study.scale.seeds == [2011, 2012, 2013]
     assert load_study("reference-common").about("common").startswith("Scale reference-common (3 seeds): ")
     assert load_study("digits").about("padpaf").startswith("Scale digits (1 seed): ")
+    nowhere = study.without({spec.labels["dataset"] for spec in study.specs.values()})
+    assert nowhere.about("psfedgan").startswith("Scale reference-psfedgan (0 seeds): ")
 
 
 @pytest.mark.parametrize("scale", ["paper", "reference-common"])

@@ -23,6 +23,23 @@ def test_a_label_counts_as_often_as_it_is_tested_or_as_its_client_has_it(tmp_pat
     assert found["accuracy", "labels=own"] == pytest.approx((0.9 * 1 + 0.1 * 0 + 0.5) / 2)
 
 
+@pytest.mark.parametrize(("had", "own"), [((5, 5), 0.25), ((0, 5), 0.5), ((0, 0), None)])
+def test_a_client_of_whose_labels_none_is_tested_has_no_part_in_accuracy_on_own_labels(had, own, tmp_path):
+    """All are tested on the first class: of two images the first client is right on none, the second on one."""
+    run = left(tmp_path, {})
+    rows = [
+        {"client": k, "style": style, "class": c, "images": images}
+        for k, style in enumerate(("ink", "pen"))
+        for c, images in enumerate((had[k], 5 - had[k]))
+    ]
+    run.write_table("partition.csv", rows, ["client", "style", "class", "images"])
+    right = {"answers/own": np.array([False, False, True, False])}
+    run.write_features(right | {"answers/client": np.repeat([0, 1], 2), "answers/label": np.zeros(4, int)})
+    found = {(r["metric"], r.get("setting", "")): r["value"] for r in answers(run) if not r.get("client")}
+    assert found.get(("accuracy", "labels=own")) == own
+    assert found["accuracy", ""] == 0.25
+
+
 def test_there_is_a_record_of_each_client_of_the_worst_of_their_mean_and_of_each_style_that_no_client_has(tmp_path):
     """Of four images each, by own models three and one are read right, by the shared one all and none; of three of a
     style that no client has, one and two."""

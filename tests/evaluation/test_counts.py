@@ -86,6 +86,20 @@ def test_where_codes_are_of_a_single_client_those_of_several_are_scored_all_the_
     assert {r["setting"] for r in clusters(_write_run(tmp_path / "run"))} == {"features=c;label=client"}
 
 
+def test_of_a_single_style_there_are_clusters_by_client_alone(tmp_path):
+    run = _with_styles(tmp_path / "run", spread=2.0)
+    crossed = np.random.default_rng(0).normal(size=(40, 4, 4)).astype(np.float32)
+    arrays = dict(run.features) | {"crossed/style": crossed, "crossed/client": np.arange(40) % 4}
+    found = {}
+    for name, styles in (("two", {}), ("one", {f"client/{k}/style": np.array("ink") for k in range(4)})):
+        run.write_features(arrays | styles)
+        found[name] = _values(clusters(RunFolder(run.path)), "setting", "control")
+    by_client = {key: value for key, value in found["two"].items() if "label=client" in key[0]}
+    assert by_client == found["one"]
+    assert {control for _, control in by_client} == {"", "shuffled-labels", "one-encoder"}
+    assert len(found["two"]) == 5
+
+
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
 def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
     found = _values(clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")

@@ -166,7 +166,11 @@ def test_ssim_is_scikit_images(judge, tmp_path):
     assert found[0]["value"] == pytest.approx(np.mean(theirs_by_skimage), abs=0.01)  # borders are filled in another way
 
 
-def _losses(folder, curve: list[float], missed: list[float]) -> dict[tuple[str, str, str], float]:
+def _losses(
+    folder, curve: list[float], missed: list[float], rounds: tuple[int, ...] = ()
+) -> dict[tuple[str, str, str], float]:
+    """Of a user that took part in these rounds, or in all."""
+    rounds = rounds or tuple(range(1, len(curve) + 1))
     run = _run(
         folder,
         {
@@ -178,11 +182,13 @@ def _losses(folder, curve: list[float], missed: list[float]) -> dict[tuple[str, 
         },
     )
     spec = SPEC.replace("algorithm: {name: padpaf}", "algorithm: {name: ps-fedgan}").replace(
-        "rounds: 1", f"rounds: {len(curve)}"
+        "rounds: 1", f"rounds: {rounds[-1]}"
     )
     (folder / "spec.yaml").write_text(spec)
     columns = ["round", "client", "stage", "phase", "update", "steps", "loss"]
-    rows = [[r, 0, "round", 0, u, 1, loss + 100 * (1 - u)] for r, loss in enumerate(curve, start=1) for u in (0, 1)]
+    rows = [
+        [r, 0, "round", 0, u, 1, loss + 100 * (1 - u)] for r, loss in zip(rounds, curve, strict=True) for u in (0, 1)
+    ]
     run.write_table("history.csv", [dict(zip(columns, row, strict=True)) for row in rows], columns)
     rows = list(generator_losses(RunFolder(folder)))
     assert {(r["client"], r["unit"], r["kind"], r["style"]) for r in rows} == {("user-1", "nats", "result", "all")}
@@ -196,6 +202,18 @@ def test_losses_by_round_and_their_slope(tmp_path):
     assert found["generator_loss_slope", "user", "last_quarter"] == pytest.approx(1.0), "two rounds"
     assert ("generator_loss", "attacker-missed-round", "round=1") not in found
     assert found["generator_loss", "attacker-missed-round", "round=2"] == 5
+
+
+def test_losses_are_of_the_rounds_that_a_user_took_part_in(tmp_path):
+    """Of 1, 4, 6, 7, 9 and 12, of which an eavesdropper has missed the first."""
+    rounds, curve = (1, 4, 6, 7, 9, 12), [9.0, 5.0, 4.0, 3.0, 2.0, 0.5]
+    found = _losses(tmp_path, curve, curve[1:], rounds)
+    for role, first in (("user", 0), ("attacker-missed-round", 1)):
+        of_role = {
+            setting: loss for (metric, who, setting), loss in found.items() if who == role and "slope" not in metric
+        }
+        assert of_role == {f"round={r}": loss for r, loss in zip(rounds[first:], curve[first:], strict=True)}
+        assert found["generator_loss_slope", role, "last_quarter"] == pytest.approx(-0.5), "1.5 in three rounds"
 
 
 @pytest.mark.parametrize(("rounds", "quarter"), [(1, 0), (2, 2), (3, 2), (11, 2), (12, 3), (20, 5)])

@@ -147,7 +147,10 @@ def test_inception_from_a_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     torch.save(weights, tmp_path / INCEPTION)
     extract, sha = frechet.inception(str(tmp_path))
-    assert extract(np.random.default_rng(0).integers(0, 256, (3, 3, 32, 32), dtype=np.uint8)).shape == (3, 2048)
+    grey = np.random.default_rng(0).integers(0, 256, (3, 1, 32, 32), dtype=np.uint8)
+    features = extract(grey.repeat(3, axis=1))
+    assert features.shape == (3, 2048)
+    np.testing.assert_array_equal(extract(grey), features, "a grey image is one of three equal channels")
     assert sha == hashlib.sha256((tmp_path / INCEPTION).read_bytes()).hexdigest()
 
 
@@ -315,6 +318,27 @@ def test_a_set_that_is_too_small_is_named(kind, said, tmp_path):
     run.write_provenance({"status": "ok"})
     with pytest.raises(InputError, match=f"fid: {said} has 5 images, but needs more than the 6 features"):
         list(frechet.fid(run, extractors=["domain-classifier"]))
+
+
+def test_a_case_that_some_client_has_no_images_of_is_left_out_and_no_other(tmp_path):
+    judge = _judge(tmp_path)
+
+    def measured(folder, held_out: int) -> dict[tuple[str, str, str], float]:
+        folder.mkdir()
+        rng, run, arrays = np.random.default_rng(0), RunFolder(folder, judge), {}
+        for k, count in ((0, 30), (1, held_out)):
+            arrays |= {f"client/{k}/{kind}": _shades(60, rng) for kind in ("real", "generated")}
+            arrays |= {f"client/{k}/style": np.array("a"), f"client/{k}/held-out": _shades(60, rng)[:count]}
+        run.write_arrays("samples.npz", arrays)
+        (folder / "spec.yaml").write_text(SPEC)
+        run.write_provenance({"status": "ok"})
+        records = frechet.fid(run, extractors=["domain-classifier"])
+        return {(r["setting"], r["control"], r["client"]): r["value"] for r in records}
+
+    whole, left = measured(tmp_path / "whole", 30), measured(tmp_path / "left", 0)
+    assert {case for _, case, _ in whole.keys() - left.keys()} == {"floor", *frechet.HARDLY_CHANGED}
+    assert left == {key: value for key, value in whole.items() if key in left}
+    assert {case for _, case, _ in left} == {"", "copy", "noise", "other-client"}
 
 
 def test_the_name_says_how_many_images_there_were_of_a_client_and_of_all(tmp_path):

@@ -43,7 +43,7 @@ def test_generalisation(tmp_path):
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("max(by_round)", "min(by_round)"),
+        ("style, 1.0)", "style, 0.2)"),
         ("np.mean", "np.max"),
         (' and row["score"] == "accuracy"', ""),
         ("PROTOCOLS[part]", 'PROTOCOLS["train"]'),
@@ -59,6 +59,7 @@ def test_a_wrong_mean_is_caught(right, wrong, tmp_path):
     [
         ({"d": {"75": 0.5}}, (2, 10)),
         ({"d": {"75": 0.2, "90": 0.99}}, (2, 2)),
+        ({"d": {"75": 0.1}}, (2, 10)),  # before the first that was scored
         ({"d": {"90": 1.0}}, (10, 10)),
         ({"another": {"75": 0.5}}, (10, 10)),
     ],

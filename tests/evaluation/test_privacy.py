@@ -55,6 +55,21 @@ def test_membership_by_user_and_in_the_mean(tmp_path):
     assert found["membership_auc_high", ""] - 0.75 == pytest.approx(half / 2), "of two users, one without error"
 
 
+def test_of_a_single_pair_there_is_no_interval(tmp_path, recwarn):
+    """Nor of the mean over users one of whom has no more."""
+    arrays = {"membership/0/members": np.array([2.0, 3.0]), "membership/0/others": np.array([2.5, 1.0])}
+    for user, (members, others) in enumerate((([1.0, 0.0], [0.5]), ([2.0], [1.0, 0.0])), start=1):
+        arrays |= {f"membership/{user}/members": np.array(members), f"membership/{user}/others": np.array(others)}
+    found = {(r["metric"], r.get("client", "")): r["value"] for r in membership(_run(tmp_path, arrays))}
+    assert found.keys() == {
+        *(("membership_auc", of) for of in ("", "user-1", "user-2", "user-3")),
+        ("membership_auc_low", "user-1"),
+        ("membership_auc_high", "user-1"),
+    }
+    assert found["membership_auc", ""] == np.mean([0.75, 0.5, 1])
+    assert not recwarn.list, "numpy warns of what is no number"
+
+
 def test_psnr_is_scikit_images_of_the_best_match():
     rng = np.random.default_rng(3)
     true = rng.integers(0, 256, (3, 1, 8, 8), dtype=np.uint8)

@@ -2,9 +2,11 @@
 
 from dataclasses import astuple
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
+import torch
 from scipy.ndimage import gaussian_filter
 
 from common.errors import InputError
@@ -272,6 +274,46 @@ def test_images_whose_frechet_distance_cannot_be_taken_are_named(tmp_path, monke
     spoilt = REAL["30"]
     with pytest.raises(InputError, match=r"^fid: features of domain 30 are not finite numbers$"):
         list(ask(RunFolder(tmp_path)))
+
+
+def test_where_there_is_no_inception_all_else_is_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DIPTYCH_DATA", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "load_state_dict_from_url", mock.Mock(side_effect=OSError("no route to host")))
+    run = _run(tmp_path, _perfect)
+    rows = list(translated.translation(run, extractors=["inception"]))
+    assert rows == list(translated.translation(run, extractors=[]))
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"[{run.spec.run}] left out: fid: no weights of Inception (no route to host); put")
+
+
+def test_where_there_are_too_few_images_only_their_frechet_distance_is_missing(tmp_path, monkeypatch, capsys):
+    def features(images: np.ndarray) -> np.ndarray:
+        return images[:, 0, 0, :4]
+
+    def measured(run: RunFolder) -> list[dict]:
+        return list(translated.translation(run, extractors=["domain-classifier"]))
+
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0123456789"))
+    run = _run(tmp_path, _identity)
+    whole = measured(run)
+    assert not capsys.readouterr().err
+    few = {f"other/{a}": REAL[a][:4] for a in DOMAINS} | {f"other-label/{a}": LABELS[:4] for a in DOMAINS}
+    run.write_arrays("samples.npz", dict(run.samples) | few)
+    left = measured(RunFolder(tmp_path))
+    assert {_name(row) for row in whole} - {_name(row) for row in left} == {
+        ("fid", "final", control) for control in ("other", "blur-0.5", "blur-1", "blur-2")
+    }
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"[{run.spec.run}] left out: fid: other as 0 has 4 images, but needs more than the 4 features"] * 4
+
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (flat, "0123456789"))
+    assert {_name(row) for row in measured(run)} == {_name(row) for row in whole if _name(row)[0] != "fid"}
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("left out: fid: domain 0 has 8 images, but needs more than the 64 features")
+
+
+def _name(row: dict) -> tuple[str, str, str]:
+    return row["metric"].partition(":")[0], row["setting"], row["control"]
 
 
 def check_exchanged(folder, measure=translated.exchanged) -> None:

@@ -46,6 +46,10 @@ class _NormsFirst(FedAvg):
         return [Phase(self.updates(), only=batch_norm)]
 
 
+def _fedprox_as_fedstyle_reads_it(objective) -> Algorithm:
+    return FedProx(objective=objective, reading="fedstyle")
+
+
 @pytest.mark.parametrize(
     ("made", "own"),
     [
@@ -55,7 +59,7 @@ class _NormsFirst(FedAvg):
         (FedStyle, lambda name: not name.startswith("content.")),
         (Local, lambda name: True),
         (FedProx, lambda name: False),
-        (lambda objective: FedProx(objective=objective, reading="fedstyle"), lambda name: True),
+        (_fedprox_as_fedstyle_reads_it, lambda name: True),
         (FedAvgFT, lambda name: True),
         (_Prologue, lambda name: True),
         (_NormsFirst, lambda name: name.startswith(("encoder.layers.1.", "encoder.layers.4.", "encoder.layers.7."))),
@@ -68,6 +72,21 @@ def test_rows_are_stored_of_what_is_a_clients_own_alone(made, own):
     assert {name for name in simulation.population.storage if name in floats} == set(filter(own, floats))
     assert set(simulation.template.state_dict()) - floats <= set(simulation.population.storage)
     assert all(len(rows) == 6 for rows in simulation.population.storage.values())
+
+
+@pytest.mark.parametrize("made", [FedAvg, FedPer, Ditto, _fedprox_as_fedstyle_reads_it])
+def test_a_synchronised_model_is_what_its_client_begins_the_next_round_with(made):
+    """Which is its own, as it was, where nothing that is received is installed."""
+    simulation = _simulation(made(objective=objective("classification")), rounds=1)
+    simulation.run()
+    everyone, shared = range(6), simulation.server.tensors
+    expected = [simulation.synchronised(k).state_dict() for k in everyone]
+    for k in everyone:
+        model = simulation.shared_model(k).state_dict()
+        assert all(torch.equal(model[name], tensor) for name, tensor in shared.items()), "whatever is installed"
+        assert all(torch.equal(model[name], tensor) for name, tensor in expected[k].items() if name not in shared)
+    simulation._broadcast(2, [*everyone])
+    assert all(same(simulation.population.members[k].state_dict(), expected[k]) for k in everyone)
 
 
 def test_statistics_that_stay_with_clients_are_their_own():
