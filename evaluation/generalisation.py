@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from common.run_folder import RunFolder
-from evaluation.rows import result
+from evaluation.rows import diverged, result
 
 PROTOCOLS = {"train": "", "test": "test-images"}
 """FedINB's: on the training images once more, as the unseen style shows them (INB-09). And a sound one."""
@@ -16,7 +16,8 @@ PROTOCOLS = {"train": "", "test": "test-images"}
 def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None = None) -> Iterator[dict[str, Any]]:
     """The accuracy on each unseen style, the mean over clients, which for most methods all have the same model.
 
-    `rounds=<n>` is that after round n. Without a setting it is that after the last round, or after a share of them.
+    `rounds=<n>` is that after round n. Without a setting it is that after the last round, or after a share of them; of
+    a run that diverged before it is so.
 
     Args:
         after: data set -> style -> the share of the rounds after which it is read: see `read_after`.
@@ -25,13 +26,18 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
     for row in run.table("scores.csv"):
         if row.get("style") and row["score"] == "accuracy":
             found[row["style"], row["part"]][row["round"]].append(row["value"])
+    stopped = run.provenance["status"] == "diverged"
     for (style, part), by_round in found.items():
         means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
         share = (after or {}).get(run.spec.data.dataset, {}).get(style, 1.0)
-        means[""] = means[f"rounds={read_after(by_round, share)}"]
+        more = {"domain": style, "protocol": PROTOCOLS[part]}
         for setting, mean in means.items():
-            more = {"domain": style, "protocol": PROTOCOLS[part], "setting": setting}
-            yield result("accuracy", "fraction", mean, **more)
+            yield result("accuracy", "fraction", mean, **more, setting=setting)
+        read = read_after(run.spec.scored_rounds if stopped else by_round, share)
+        if read in by_round:
+            yield result("accuracy", "fraction", means[f"rounds={read}"], **more, setting="")
+        else:
+            yield diverged("accuracy", "fraction", **more, setting="")
 
 
 def read_after(scored: Iterable[int], share: float) -> int:

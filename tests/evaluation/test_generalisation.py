@@ -72,6 +72,16 @@ def test_a_style_is_read_after_its_own_share_of_the_rounds(after, rounds, tmp_pa
             assert found[style, protocol, ""] == found[style, protocol, f"rounds={round}"]
 
 
+def test_what_a_run_that_diverged_did_not_come_to_is_no_number(tmp_path):
+    run = _scored(tmp_path / "run")  # after rounds 2 and 10 of 12
+    training = run.spec.training.model_copy(update={"rounds": 12})
+    run.write_spec(run.spec.model_copy(update={"training": training, "score_every": 2}))
+    run.write_provenance({"status": "diverged"})
+    rows = list(generalisation(RunFolder(run.path), after={"d": {"75": 0.2}}))
+    read = {r["domain"]: r.get("status", r["value"]) for r in rows if not r["setting"] and not r["protocol"]}
+    assert read == {"75": pytest.approx(0.67), "90": "diverged"}, "75 was read after two rounds"
+
+
 def check_curves(measure, folder) -> None:
     found = {r["setting"]: r["value"] for r in measure(_scored(folder)) if r["metric"] == "accuracy"}
     assert found == pytest.approx(
