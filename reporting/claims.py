@@ -177,7 +177,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     used, tally = [found for _, found in plain.used], plain.tally
     random = [found for found in used if found.metric not in COUNTED]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
-    seeds = min([*(found.seeds for found in random or used), *plain.referee.seeds], default=0)
+    seeds = min(plain.referee.seeds or [found.seeds for found in random or used], default=0)
     spreads = {metrics: Spread.shared(several) for metrics, several in plain.referee.differences.items()}
     level, strict = (ALPHA / max(number, 1) for number in (len(plain.referee.seeds), plain.referee.truths))
     referee = Referee(spreads, level, strict)
