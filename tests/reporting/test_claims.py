@@ -472,6 +472,12 @@ def test_a_finding_has_the_fewest_seeds_that_a_comparison_rests_on():
     assert _said(asked, a=a, b=c, c=c).verdict == "supported"
 
 
+def test_a_number_whose_partner_is_missing_is_no_seed_of_a_finding():
+    asked = "all(q('accuracy', method=m) > q('accuracy', method=n) for m, n in ('ac', 'bd'))"
+    found = _said(asked, a=[0.90, 0.91, 0.92], b=[0.8], c=[0.40, 0.43, 0.41])
+    assert (found.measured, found.asked, found.seeds) == (1, 2, 3)
+
+
 @pytest.mark.parametrize(("sign", "of_three"), [(">", "contradicted"), (">=", "supported")])
 def test_a_tie_decides_if_it_is_one_with_several_seeds(sign, of_three):
     """The spread of the other comparison is known in both cases."""
