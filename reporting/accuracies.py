@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from reporting.canvas import PAPER, SSL, empty, spread
+from reporting.canvas import PAPER, SSL, empty, legend_of_all, spread
 from reporting.records import published
 
 
@@ -193,7 +193,7 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
                     curve["round"], low, curve["accuracy"] + curve["deviation"], color=colour, alpha=0.12, linewidth=0
                 )
             axis.set(xlabel="communication round", ylabel="accuracy, deviation over clients", title=dataset)
-        axes[0, -1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        legend_of_all(figure)
         return figure
 
     return draw

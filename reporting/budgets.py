@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from reporting.canvas import PAPER, Line, empty, lines_of
+from reporting.canvas import PAPER, Line, empty, legend_of_all, lines_of
 from reporting.measures import chosen
 from reporting.records import published
 from reporting.verdict import SEEDS
@@ -68,9 +68,7 @@ def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
         axis.set_xlim(right=1.5)  # where the paper's training ends is in sight
         axis.title.set_fontsize(9)
         axis.xaxis.set_minor_formatter(NullFormatter())
-    shown = [axis.get_legend_handles_labels() for axis in axes[0]]
-    handles = {label: handle for of_panel in shown for handle, label in zip(*of_panel, strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=7)
+    legend_of_all(figure)
     return figure
 
 

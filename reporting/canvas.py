@@ -1,6 +1,7 @@
 """What all figures share: their look, what error bars show, and the figure of nothing."""
 
 import itertools
+from math import ceil
 
 import matplotlib as mpl
 
@@ -41,6 +42,14 @@ def theme() -> None:
 def spread(rows: pd.DataFrame) -> str | None:
     """What error bars show: the standard deviation over seeds, from three seeds on."""
     return "sd" if rows["seed"].nunique() >= 3 else None
+
+
+def legend_of_all(figure: Figure) -> None:
+    """One legend for all panels, on their right: what is in one of them need not be in another."""
+    handles = (zip(*axis.get_legend_handles_labels(), strict=True) for axis in figure.axes)
+    found = {label: handle for of_panel in handles for handle, label in of_panel}
+    columns = ceil(0.16 * len(found) / figure.get_figheight())  # a line of it is so many inches high
+    figure.legend(found.values(), found.keys(), loc="outside right upper", frameon=False, fontsize=7, ncols=columns)
 
 
 def empty(message: str = "nothing of this was measured at this scale") -> Figure:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator
-from math import ceil
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -10,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from reporting.canvas import PAPER, empty, lines_of
+from reporting.canvas import PAPER, empty, legend_of_all, lines_of
 from reporting.ranks import NO_RANKS, critical_difference, nemenyi
 from reporting.wording import name_of
 
@@ -40,14 +39,6 @@ def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFra
             yield axis, part
 
     return figure, each()
-
-
-def _legend(figure: Figure) -> None:
-    """One for all panels, on their right."""
-    handles = (zip(*axis.get_legend_handles_labels(), strict=True) for axis in figure.axes)
-    found = {label: handle for of_panel in handles for handle, label in of_panel}
-    columns = ceil(0.16 * len(found) / figure.get_figheight())  # a line of it is so many inches high
-    figure.legend(found.values(), found.keys(), loc="outside right upper", frameon=False, fontsize=7, ncols=columns)
 
 
 # ---- accuracy against bytes
@@ -81,7 +72,7 @@ def against_bytes(records: pd.DataFrame) -> Figure:
         axis.set(xscale="log", xlabel="MB that have crossed the channel", ylabel="accuracy, mean over clients")
         _few_ticks(axis)
         axis.label_outer(remove_inner_ticks=False)
-    _legend(figure)
+    legend_of_all(figure)
     return figure
 
 
@@ -136,7 +127,7 @@ def content_against_style(records: pd.DataFrame) -> Figure:
             axis.scatter([], [], edgecolors="0.4", facecolors=face, s=30, label=f"code of {code}")
         axis.set(xlabel="style read from the code", ylabel="label read from the code")
         axis.label_outer(remove_inner_ticks=False)
-    _legend(figure)
+    legend_of_all(figure)
     return figure
 
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
+from reporting.canvas import legend_of_all
 from reporting.counts import class_counts
 from reporting.figures import FIGURES, FORMATS, in_words, write_figure
 from reporting.mosaics import by_method, mosaic
@@ -541,3 +542,14 @@ def test_a_sheet_has_the_same_contents_in_every_style_below_what_they_ought_to_b
         assert shades == [0, 10 * b, 200 + b, 100 + b, 110 + b, 120 + b]
         assert axes[0, b - 1].images[0].get_array().shape == (5, 5 * each, 3)
     plt.close(figure)
+
+
+def test_a_legend_names_what_is_in_any_panel_and_each_once():
+    figure, axes = plt.subplots(1, 2)
+    for axis, names in zip(axes, (("a", "b"), ("b", "c")), strict=True):
+        for name in names:
+            axis.plot([0, 1], label=name)
+    legend_of_all(figure)
+    (legend,) = figure.legends
+    plt.close(figure)
+    assert [text.get_text() for text in legend.texts] == ["a", "b", "c"]
