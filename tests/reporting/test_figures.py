@@ -304,7 +304,7 @@ def test_a_figure_of_nothing_says_so(name, tmp_path):
 
 def test_legends_call_variants_as_tables_do():
     figure = FIGURES["feddva-figure6"](_rounds())
-    assert [text.get_text() for text in figure.axes[-1].get_legend().get_texts()] == [
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "FedDVA",
         "FedAvg",
         "FedAvg, on FedDVA",
