@@ -1,7 +1,7 @@
 """What others than a user make of what crosses the channel: the cloud and eavesdroppers who follow its generator, who
 asks for membership, and who inverts its first update."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -123,14 +123,24 @@ def _asked(trained: Trained, user: int, tests: Tensor, count: int) -> dict[str, 
 
 def membership(trained: Trained) -> Arrays:
     """`membership/<user>/...`: what the model, or discriminator, that a user has last sent says of its training images,
-    and of as many test images of its style, label by label, up to `samples.members` of each."""
+    and of as many test images of its style, label by label, up to `samples.members` of each. Nothing of a user of whose
+    labels none is tested."""
     wiretap = trained.listening(Membership)
     assert wiretap is not None
     if hasattr(trained.simulation.server_work, "twins"):
-        parts = [_by_discriminator(trained, k, twin, _alike(trained, k)) for k, twin in _twins(trained)]
+        twins = dict(_twins(trained))
+        parts = [_by_discriminator(trained, k, twins[k], asked) for k, asked in _pairs(trained, twins)]
     else:
-        parts = [_by_loss(trained, wiretap, k) for k in sorted(wiretap.back)]
+        parts = [_by_loss(trained, wiretap, k, asked) for k, asked in _pairs(trained, sorted(wiretap.back))]
     return {key: said for part in parts for key, said in part.items()}
+
+
+def _pairs(trained: Trained, users: Iterable[int]) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """Users, and which images are asked about: of those that have any."""
+    for user in users:
+        asked = _alike(trained, user)
+        if len(asked["members"]):
+            yield user, asked
 
 
 def _alike(trained: Trained, user: int) -> dict[str, Tensor]:
@@ -145,14 +155,13 @@ def _alike(trained: Trained, user: int) -> dict[str, Tensor]:
         shuffled = (i[torch.randperm(len(i), generator=draw)].tolist() for i in both)
         pairs += zip(*shuffled, strict=False)  # as many as there are of the rarer
     order = torch.randperm(len(pairs), generator=draw)[: trained.spec.samples.members]
-    members, others = torch.tensor(pairs).view(-1, 2)[order].T
+    members, others = torch.tensor(pairs, dtype=torch.long).view(-1, 2)[order].T
     return {"members": members, "others": others}
 
 
-def _by_loss(trained: Trained, wiretap: Membership, user: int) -> Arrays:
+def _by_loss(trained: Trained, wiretap: Membership, user: int, asked: dict[str, Tensor]) -> Arrays:
     dealt = trained.dealt
     style = dealt.client_styles[user]
-    asked = _alike(trained, user)
     rest = dealt.all_test[~torch.isin(dealt.all_test, asked["others"])]
     company = _seen(trained, user, trained.some(rest, COMPANY, "company", user))
     shown = None if dealt.image_styles is None else int(style)

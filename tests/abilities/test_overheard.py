@@ -1,11 +1,14 @@
 """What a run that is listened to keeps after some of its rounds: what it would have kept had it ended there."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from abilities import Trained
-from abilities.overheard import _alike, _by_discriminator
+from abilities.overheard import _alike, _by_discriminator, membership
+from attacks.listeners import listeners
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
 from diptych.study import load_study
@@ -45,24 +48,25 @@ def test_a_snapshot_keeps_the_cloud_and_a1_alone(runs):
     assert makers == {"cloud", *(f"a1;r={factor}" for factor in factors)}
 
 
-def test_membership_is_asked_of_images_as_the_user_sees_them():
-    """Its discriminator has been trained on the negatives of these."""
+def _followed(**data) -> Trained:
     asked = spec(
         {"name": "ps-fedgan", "latent": 4, "width": 4, "synthetic": 10},
-        data={
-            "dataset": "mnist",
-            "styles": {"negative": "digits-plain[::8]"},
-            "views": {"negative": {"name": "color-inversion"}},
-            "pool": "together",
-            "image_size": 16,
-            "channels": 1,
-        },
+        data={"dataset": "mnist", "pool": "together", "image_size": 16, "channels": 1} | data,
         samples={"members": 20},
     )
     dealt = partition(asked.data, "", asked.seed)
-    simulation = Simulation(build_algorithm(asked, 10), client_data(dealt, ""), asked.training, asked.seed)
+    algorithm = build_algorithm(asked, 10)
+    who = listeners(asked, algorithm)
+    simulation = Simulation(algorithm, client_data(dealt, ""), asked.training, asked.seed, listeners=who)
     simulation.run()
-    of, twin = Trained(simulation, dealt, asked), simulation.server_work.twins[0]
+    return Trained(simulation, dealt, asked)
+
+
+def test_membership_is_asked_of_images_as_the_user_sees_them():
+    """Its discriminator has been trained on the negatives of these."""
+    view = {"negative": {"name": "color-inversion"}}
+    of = _followed(styles={"negative": "digits-plain[::8]"}, views=view)
+    dealt, twin = of.dealt, of.simulation.server_work.twins[0]
     pairs = _alike(of, 0)
     found = _by_discriminator(of, 0, twin, pairs)
     for who, rows in pairs.items():
@@ -71,3 +75,13 @@ def test_membership_is_asked_of_images_as_the_user_sees_them():
         with torch.no_grad():
             expected = twin.discriminator(2 * negative - 1, dealt.labels[rows], whole)
         np.testing.assert_allclose(found[f"membership/0/{who}"], expected, atol=1e-6)
+
+
+def test_nothing_is_asked_of_a_user_of_whose_labels_none_is_tested():
+    of = _followed(styles={"ink": "digits-plain[::8]"}, clients_per_style=2, deal={"name": "shards", "each": 5})
+    asked = {key.split("/")[1] for key in membership(of)}
+    dealt = of.dealt
+    his = dealt.labels[dealt.clients[0]].unique()
+    tests = dealt.test[0][~torch.isin(dealt.labels[dealt.test[0]], his)]
+    alone = Trained(of.simulation, dataclasses.replace(dealt, test=(tests,)), of.spec)
+    assert (asked, {key.split("/")[1] for key in membership(alone)}) == ({"0", "1"}, {"1"})
