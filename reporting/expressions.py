@@ -521,11 +521,16 @@ class Evaluator:
 
 
 def _extreme(values: tuple[Any, ...], *, largest: bool) -> Any:
-    """The largest or the smallest of numbers or deviations; unknown if one is."""
-    unknown = [value for value in values if isinstance(value, Unknown)]
+    """The largest or the smallest of numbers, constants among them, or of deviations; unknown if one is."""
+    unknown, pick = [value for value in values if isinstance(value, Unknown)], max if largest else min
     if unknown:
         return unknown[0]
-    best = max(values, key=_mean) if largest else min(values, key=_mean)
+    measured = [value for value in values if isinstance(value, Number | Deviation)]
+    if not measured:
+        return pick(values)
+    referee = measured[0].referee
+    values = tuple(v if isinstance(v, Number | Deviation) else Number({"": v}, frozenset(), referee) for v in values)
+    best = pick(values, key=_mean)
     if isinstance(best, Deviation):
         return ExtremeDeviation(best.of, best.referee, values, largest)
     return ExtremeNumber(best.values, best.metrics, best.referee, values, largest)

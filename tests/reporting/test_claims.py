@@ -452,6 +452,22 @@ def test_arithmetic_on_a_largest_goes_on_with_the_one_of_that_mean():
     assert _said(asked, a=[0.90, 0.91, 0.92], b=TIGHT, c=WILD).verdict == "supported"
 
 
+@pytest.mark.parametrize(
+    ("asked", "verdict"),
+    [
+        ("{b} > max({a}, 0.5)", "supported"),
+        ("{b} > max({a}, 0.9)", "undecided"),
+        ("{b} > max({a}, 0.99)", "contradicted"),
+        ("max({a}, 0.5) - 0.1 < {b}", "supported"),
+        ("min({b}, 0.5) > {a}", "supported"),
+        ("{b} > max(0.2, 0.5)", "supported"),
+    ],
+)
+def test_a_constant_may_be_the_largest_or_the_smallest(asked, verdict):
+    asked = asked.format(**{name: f"q('accuracy', method='{name}')" for name in "ab"})
+    assert _said(asked, a=[0.30, 0.31, 0.32], b=[0.90, 0.91, 0.89]).verdict == verdict
+
+
 def test_a_deviation_above_the_largest_is_above_each():
     """By SciPy's F-test the larger deviation is passed, and not the smaller one, which is of three seeds."""
     assert stats.f.sf(3.0**2, 5, 5) < 0.05 < stats.f.sf(3.1**2, 5, 2)
