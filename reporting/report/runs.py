@@ -5,13 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from common.work import MB
 from reporting.report.anchors import run_id
 from reporting.wording import duration, percent, size
 
 SIMPSON = "/simpson/"
 """In the names of runs that are regressions on Simpson's paradox, all of which one rule measures."""
-MIB = 2**20
-"""Bytes in the unit of `peak_memory_mb`."""
 
 
 class Run:
@@ -58,7 +57,7 @@ class Run:
             ("differs in", ", ".join(origin["differs"].split()) or "nothing, as published"),
             ("share of the published training", percent(float(origin["budget"] or "nan"))),
             ("time", duration(self.number("wall_s")) if origin["wall_s"] else ""),
-            ("memory", size(MIB * self.number("peak_memory_mb")) if origin["peak_memory_mb"] else ""),
+            ("memory", size(MB * self.number("peak_memory_mb")) if origin["peak_memory_mb"] else ""),
             ("sent by clients", size(self.number("bytes_up")) if origin["bytes_up"] else ""),
             ("sent to clients", size(self.number("bytes_down")) if origin["bytes_down"] else ""),
         ]
@@ -79,7 +78,7 @@ class Cost:
     @property
     def memory(self) -> float:
         """The largest of them, in bytes."""
-        return MIB * max(run.number("peak_memory_mb") for run in self.runs)
+        return MB * max(run.number("peak_memory_mb") for run in self.runs)
 
 
 @dataclass(frozen=True)
