@@ -28,7 +28,6 @@ Pairs = dict[tuple[str, str], Labelled]
 Measured = tuple[str, str, float]
 """Metric, unit and value."""
 Measure = Callable[[str, Pairs, Domains], Iterator[Measured]]
-CONTROLS = {"": "translated", "rotation": "rotated"}
 BLURS = (0.5, 1.0, 2.0)
 """Standard deviations, in pixels, of the Gaussians that other images of the target are blurred by."""
 DEFAULTS = {"iterations": 200, "directions": 10, "layers": 10}
@@ -42,6 +41,7 @@ def translation(
     *,
     extractors: list[Literal["domain-classifier", "inception"]],
     test_images: list[Count] | None = None,
+    controls: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Wasserstein and Fréchet distance after every snapshot (`after=<round>`; `start` before the first) and at the end.
 
@@ -58,6 +58,7 @@ def translation(
         extractors: of features for the Fréchet distance.
         test_images: how many of the run's test images, of all domains together and of each class alike, the Wasserstein
             distances are taken on at the end once more (`test_samples=<n>`), where there are more: they depend on it.
+        controls: whether they are measured: of every translator on the same images they are the same.
     """
     if not any(key.startswith("translated/") for key in run.samples):
         return
@@ -66,7 +67,7 @@ def translation(
     for name in extractors:
         with _or_left_out(run):
             measures.append(_Frechet(name, run, real))
-    for setting, control, pairs in _shown(run, real):
+    for setting, control, pairs in _shown(run, real, controls):
         for measure in measures if pairs else []:
             with _or_left_out(run):
                 for metric, unit, value in measure(control, pairs, real):
@@ -75,7 +76,7 @@ def translation(
         each = count // len(real)
         if each < min(len(labels) for _, labels in real.values()):
             few = _first(real, each)
-            for _, control, pairs in _at_the_end(run, real):
+            for _, control, pairs in _at_the_end(run, real, controls):
                 for metric, unit, value in _wasserstein(control, _first(pairs, each), few) if pairs else []:
                     yield result(metric, unit, value, setting=f"test_samples={count}", control=control)
 
@@ -104,16 +105,18 @@ def _of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
     return np.sort(np.concatenate([np.flatnonzero(labels == c)[: count // len(classes)] for c in classes]))
 
 
-def _shown(run: RunFolder, real: Domains) -> Iterator[tuple[str, str, Pairs]]:
+def _shown(run: RunFolder, real: Domains, controls: bool) -> Iterator[tuple[str, str, Pairs]]:
     """Setting, control, and what there is to be compared."""
     for round in run.snapshots:
         yield f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", real)
-    yield from _at_the_end(run, real)
+    yield from _at_the_end(run, real, controls)
 
 
-def _at_the_end(run: RunFolder, real: Domains) -> Iterator[tuple[str, str, Pairs]]:
-    for control, kind in CONTROLS.items():
-        yield "final", control, _pairs(run.samples, kind, real)
+def _at_the_end(run: RunFolder, real: Domains, controls: bool) -> Iterator[tuple[str, str, Pairs]]:
+    yield "final", "", _pairs(run.samples, "translated", real)
+    if not controls:
+        return
+    yield "final", "rotation", _pairs(run.samples, "rotated", real)
     yield "final", "identity", {(a, b): real[a] for a in real for b in real}
     others = {("other", b): images for b, images in _by_domain(run.samples, "other", "other-label").items()}
     yield "final", "other", others

@@ -187,6 +187,14 @@ def test_controls_that_a_run_has_not_left_are_not_measured(tmp_path):
     }
 
 
+def test_controls_are_left_out_where_they_are_not_asked_for(tmp_path):
+    """All else is what it is beside them."""
+    run = _run(tmp_path, _perfect)
+    rows = [list(translated.translation(run, extractors=[], test_images=[12], controls=c)) for c in (True, False)]
+    assert rows[1] == [row for row in rows[0] if not row["control"]]
+    assert {row["setting"] for row in rows[1]} == {"start", "after=1", "final", "test_samples=12"}
+
+
 def test_what_is_blurred_is_as_bright_as_before():
     x = np.concatenate([np.full((1, 1, 8, 8), level, np.uint8) for level in (0, 1, 128, 254, 255)])
     np.testing.assert_array_equal(translated._blurred(x, 1.0), x)
