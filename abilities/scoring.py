@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from abilities.trained import BATCH, Trained, looked_at
 from federation import Simulation, View
-from federation.data import as_float
 from federation.hooks import FineTuning, pooled
 
 COLUMNS = ["round", "client", "score", "value", "style", "part"]
@@ -97,7 +96,7 @@ def _of_the_cloud(trained: Trained) -> dict[str, float]:
     """The same of the server's own model, on all test images; its client is called -1."""
     cloud, data = trained.simulation.server_work, trained.simulation.data
     assert cloud is not None
-    return _mean(cloud.scores(as_float(data.images[i]), data.labels[i]) for i in trained.dealt.all_test.split(BATCH))
+    return _mean(cloud.scores(data.seen_by_server(i), data.labels[i]) for i in trained.dealt.all_test.split(BATCH))
 
 
 def used(trained: Trained, client: int) -> nn.Module:

@@ -130,7 +130,7 @@ def _refuse_single_images(spec: Spec, dealt: Partition, algorithm: Algorithm) ->
 def client_data(dealt: Partition, whose: str) -> ClientData:
     """What the engine needs of a partition; pooled, one client has everybody's images, or the server's."""
     if not whose:
-        seen = dealt.views, dealt.turns, dealt.server, dealt.image_styles
+        seen = dealt.views, dealt.turns, dealt.server, dealt.server_view, dealt.image_styles
         return ClientData(dealt.images, dealt.labels, dealt.clients, *seen)
     if dealt.views is not None or dealt.turns is not None:
         raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")

@@ -25,6 +25,7 @@ class ClientData:
         turns: for each client, the parts of its images that it works on in turn, one in each round; None if it always
             works on all of them.
         server: the indices of the server's own images.
+        server_view: how it sees images, by nothing random; None if it sees them as they are.
         styles: (images,) the index of the style that each image shows, which every batch then has as `style`; None if
             images show none.
 
@@ -38,12 +39,18 @@ class ClientData:
     views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
     server: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    server_view: View | None = None
     styles: Tensor | None = None
 
     def __post_init__(self) -> None:
         empty = [client for client, indices in enumerate(self.clients) if not len(indices)]
         if empty:
             raise InputError(f"data: client {empty[0]} of {len(self.clients)} has no training images")
+
+    def seen_by_server(self, indices: Tensor) -> Tensor:
+        """Images, in [0, 1], as the server sees its own."""
+        images = as_float(self.images[indices])
+        return images if self.server_view is None else self.server_view(images, torch.Generator())
 
     def share(self, client: int, round: int) -> Tensor:
         """The indices of the images that a client works on in a round."""

@@ -14,7 +14,7 @@ from common.spec import TrainingSettings
 from federation.ahead import ahead, refuse_idle_updates, steps_ahead
 from federation.algorithm import Algorithm
 from federation.channel import Channel, Message
-from federation.data import ClientData, as_float
+from federation.data import ClientData
 from federation.hooks import (
     Announcing,
     Exchange,
@@ -134,7 +134,7 @@ class Simulation:
         self.server = Server(tensors, parameters, self.settings.server)
         members, own = self.population.members, self.data.server
         styles = None if self.data.styles is None else self.data.styles[own]
-        images, labels = as_float(self.data.images[own]), self.data.labels[own]
+        images, labels = self.data.seen_by_server(own), self.data.labels[own]
         optimiser, batch_size = self.settings.optimiser, self.settings.batch_size
         work = ServerWorkSettings(self.seed, optimiser, batch_size, styles, images.device)
         algorithm = self.algorithm

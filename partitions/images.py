@@ -56,3 +56,8 @@ def style_views(settings: DataSettings) -> tuple[View, ...] | None:
         return None
     named = {style: settings.views.get(style, {"name": "plain"}) for style in settings.styles}
     return tuple(view(f"data.views.{style}", spec, settings.image_size) for style, spec in named.items())
+
+
+def server_view(settings: DataSettings) -> View | None:
+    """How the server sees its images, which are no client's: as they are; None where clients see them so, too."""
+    return view("data.views", {"name": "plain"}, settings.image_size) if settings.views else None

@@ -32,6 +32,7 @@ class Partition:
         style_views: for each style, how its clients see images; None if all see them as they are.
         turns: for each client, the parts of its images that it works on in turn; None if it works on all of them.
         server: the indices of the server's own training images, which no client has.
+        server_view: how it sees images; None if it sees them as they are.
         dealt_tests: for each client, the test images that were dealt to it; None if it has all of its style's.
     """
 
@@ -47,6 +48,7 @@ class Partition:
     style_views: tuple[View, ...] | None = None
     turns: tuple[tuple[Tensor, ...], ...] | None = None
     server: Tensor = dataclasses.field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    server_view: View | None = None
     dealt_tests: tuple[Tensor, ...] | None = None
 
     @property

@@ -11,7 +11,7 @@ from common.spec import DataSettings
 from partitions.celeba import ATTRIBUTES
 from partitions.deal import PARTITIONS
 from partitions.drawn import drawn, resampled, stratified
-from partitions.images import shown, stored, style_views
+from partitions.images import server_view, shown, stored, style_views
 from partitions.partition import Partition
 from partitions.source import Source
 from partitions.sources import load
@@ -50,6 +50,7 @@ def own(settings: DataSettings, root: str, seed: int) -> Partition:
         clients=tuple(clients),
         client_styles=tuple(client_styles),
         style_views=style_views(settings),
+        server_view=server_view(settings),
     )
 
 
@@ -86,6 +87,7 @@ def together(settings: DataSettings, root: str, seed: int) -> Partition:
         client_styles=styles,
         own_sources=False,
         style_views=style_views(settings),
+        server_view=server_view(settings),
         turns=turns,
     )
 

@@ -1,6 +1,7 @@
 """PS-FedGAN: twins that stay identical, what is published, what breaks them."""
 
 import copy
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -270,6 +271,23 @@ def check_what_the_classifier_sees() -> None:
 
 def test_the_classifier_is_trained_on_the_servers_images_and_on_every_users():
     check_what_the_classifier_sees()
+
+
+def test_who_sees_large_images_small_is_trained_as_on_small_ones():
+    """Users by their views, and the server by its own."""
+
+    def halved(x: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
+        return x[..., ::2, ::2]
+
+    small = _data()
+    twice = small.images.repeat_interleave(2, -1).repeat_interleave(2, -2)
+    large = dataclasses.replace(small, images=twice, views=(halved,) * len(small.clients), server_view=halved)
+    clouds = []
+    for dealt in (small, large):
+        simulation = _simulation(dealt=dealt)
+        simulation.run()
+        clouds.append(simulation.server_work.classifier.state_dict())
+    assert same(*clouds)
 
 
 CLOUD_BUGS = {

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common.errors import InputError
+from diptych.training import client_data
 from partitions import Partition, partition
 from partitions.deal import by_class, dirichlet, iid, largest_remainder, shards
 from partitions.drawn import resampled, stratified
@@ -370,6 +371,21 @@ def test_the_server_has_a_share_of_each_class_that_no_client_has(pool):
 def test_deals_that_cannot_be_had(changes, says):
     with refused(says):
         partition(uneven(**changes), "", 0)
+
+
+@pytest.mark.parametrize("pool", ["own", "together"])
+def test_the_server_sees_its_images_as_they_are_at_the_size_of_the_network(pool):
+    """They are no client's, so that no client's view is theirs."""
+    styles, inverted = dict.fromkeys("ab", "digits-plain"), {"name": "color-inversion"}
+    kept, viewed = (
+        partition(uneven(styles=styles, pool=pool, server_share=0.1, views=views), "", 0)
+        for views in ({}, {"a": inverted, "b": inverted})
+    )
+    assert torch.equal(kept.server, viewed.server)
+    assert viewed.images.shape[-1] == 16
+    images, seen = (client_data(dealt, "").seen_by_server(dealt.server) for dealt in (kept, viewed))
+    assert images.shape[-1] == seen.shape[-1] == 8
+    assert float((images - seen).abs().max()) < 1 / 255  # the former are kept as bytes
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 2])
