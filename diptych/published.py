@@ -35,8 +35,8 @@ USES = {
 """Evaluation -> what it depends on of the above."""
 JUDGED = ("asked", "attacks", "judge", "moved")
 """Evaluations in the eyes of a judge, whose settings then count. Distances on its features say so in their names."""
-NAMED = ("extractors", "test_images")
-"""Settings of evaluations whose value stands in the record itself."""
+NAMED = ("controls", "extractors", "test_images")
+"""Settings of evaluations whose value stands in the record itself, or that say which records there are."""
 ALONE = {"class-entropy": ("data",), "judge": ("data",), "sources": ("data.styles",)}
 """Evaluation -> all that it depends on, of those that do not depend on the training."""
 

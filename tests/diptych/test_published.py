@@ -142,6 +142,15 @@ def test_settings_of_evaluations_and_judges_count():
     assert changed
 
 
+def test_which_records_there_are_changes_none_of_them():
+    """Without controls, and on no Inception, distances are those that were published."""
+    found = reference("reference-fedinb-tested")
+    ours, theirs = (s.papers["fedinb"].evaluation["translation"] for s in (found.study, found.study.as_published))
+    assert {key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)} == {"controls", "extractors"}
+    for spec in found.study.specs.values():
+        assert found.distance(spec, "translation") == {"differs": "", "budget": "1"}
+
+
 def test_a_run_that_no_paper_describes_is_not_known():
     found = reference("paper")
     spec = found.study.specs[RUN].model_copy(update={"run": "a/b/c/d/1"})
