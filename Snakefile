@@ -21,6 +21,14 @@ flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
 
 
+def content(pattern):
+    """A parameter that changes with the project's files of this name."""
+    return [crc32(file.read_bytes()) for file in sorted(Path(workflow.basedir).glob(pattern))]
+
+
+printed = content("results/paper/*.csv")
+
+
 hooks.introduce(workflow, flow.scale, results)
 
 
@@ -111,11 +119,11 @@ for rules_of_a_method in sorted(Path(workflow.basedir).glob("[bm]*s/*.smk")):
 
 rule judge:
     input: flow.sources
-    output: f"{results}/judges/{{paper}}/{{condition}}.safetensors"
-    log: f"{results}/logs/judges/{{paper}}/{{condition}}.log"
+    output: f"{results}/judges/{{paper}}/{{condition}}/{{seed}}.safetensors"
+    log: f"{results}/logs/judges/{{paper}}/{{condition}}/{{seed}}.log"
     params: **flow.judge()
     group: "training"
-    message: "train the judge of {wildcards.condition}"
+    message: "train the judge of {wildcards.condition}, seed {wildcards.seed}"
     shell:
         "diptych judge {params.run} --scale {params.scale} --out {output} --threads {threads} > {log} 2>&1"
 
@@ -141,7 +149,8 @@ rule evaluate:
     log: f"{results}/logs/evaluate/{{paper}}/{{method}}.log"
     params:
         runs=flow.folders,
-        settings=lambda wildcards: flow.paper(wildcards).evaluation,
+        settings=flow.measured,
+        cells=flow.cells,
         judges=f"{results}/judges",
         code=code_hash("diptych.measurement"),
     group: "measuring"
@@ -165,13 +174,16 @@ ruleorder: simpson > evaluate
 rule count:
     output: f"{results}/records/counted.csv"
     log: f"{results}/logs/evaluate/counted.log"
-    params: scale=flow.scale, code=code_hash("diptych.counted", "methods.fedinb", "methods.ps_fedgan", "methods.full_gan")
+    params:
+        scale=flow.scale,
+        cells=flow.cells(),
+        code=code_hash("diptych.counted", "methods.fedinb", "methods.ps_fedgan", "methods.full_gan"),
     message: "count what needs no run"
     shell: "diptych count --scale {params.scale} --out {output} > {log} 2>&1"
 
 
 rule records:
-    input: parts=flow.records(), measured=flow.measured
+    input: parts=flow.records(), measured=flow.given
     output: f"{results}/records.csv"
     log: f"{results}/logs/records.log"
     params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells()
@@ -191,7 +203,8 @@ rule table:
         scale=flow.scale,
         layout=flow.layout,
         without=flow.left_out,
-        code=code_hash("reporting.tables"),
+        printed=printed,
+        code=code_hash("diptych.outputs"),
     message: "lay out {wildcards.table} of {wildcards.paper}"
     shell:
         "diptych table {wildcards.paper}-{wildcards.table} --scale {params.scale} --records {input}"
@@ -204,8 +217,9 @@ rule claim:
     log: f"{results}/logs/claims/{{paper}}.log"
     params:
         scale=flow.scale,
-        asked=lambda wildcards: flow.paper(wildcards).model_dump(include={"claims", "aliases", "undecided"}),
-        code=code_hash("reporting.claims"),
+        asked=flow.asked,
+        printed=printed,
+        code=code_hash("diptych.outputs"),
     message: "say which claims of {wildcards.paper} hold"
     shell: "diptych claims {wildcards.paper} --scale {params.scale} --records {input} --out {output.md} > {log} 2>&1"
 
@@ -224,7 +238,7 @@ rule figure:
     input: flow.figure_data
     output: multiext(f"{results}/figures/{{figure}}", png=".png", pdf=".pdf", svg=".svg")
     log: f"{results}/logs/figures/{{figure}}.log"
-    params: scale=flow.scale, words=flow.words, code=code_hash("reporting.figures")
+    params: scale=flow.scale, words=flow.words, printed=printed, code=code_hash("reporting.figures", "diptych.outputs")
     group: "drawing"
     message: "draw {wildcards.figure}"
     shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"
@@ -238,7 +252,8 @@ rule report:
         results=subpath(output[0], parent=True),
         without=flow.left_out,
         code=code_hash("diptych.reported"),
-        page=[crc32(file.read_bytes()) for file in sorted(Path(workflow.basedir).glob("reporting/templates/*"))],
+        page=content("reporting/templates/*"),
+        printed=printed,
     message: "put everything on one page"
     shell: "diptych report {params.results} --out {output} --without {params.without} > {log} 2>&1"
 

@@ -1,7 +1,9 @@
 """How good clients' own models are on their test images, and on styles that nobody has, round by round."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -10,6 +12,7 @@ from torch import Tensor, nn
 from abilities.trained import BATCH, Trained, looked_at
 from federation import Simulation, View
 from federation.hooks import FineTuning, pooled
+from partitions import Partition
 
 COLUMNS = ["round", "client", "score", "value", "style", "part"]
 
@@ -33,6 +36,8 @@ def due(simulation: Simulation, every: int) -> bool:
 def scores(trained: Trained) -> list[dict[str, Any]]:
     """The mean of every score of the algorithm over each client's test images: rows of scores.csv.
 
+    Of a pooled run, and of a model that only the server has, the mean over clients of these means: one row.
+
     The same over training and over test images of each style that no client has, with the names of style and part. The
     former may show what clients were trained on, otherwise rotated or marked.
 
@@ -44,6 +49,10 @@ def scores(trained: Trained) -> list[dict[str, Any]]:
     for client in trained.clients:
         model = used(trained, client)
         tensors = trained.algorithm.personal_model(model).state_dict()
+        if pooled(trained.algorithm):
+            ask = partial(_means, trained, client, model)
+            means = _over_clients(trained.dealt, lambda indices, ask=ask: ask(_Asked(indices, None)))
+            rows += _rows(trained, client, means, style="", part="")
         for asked in _asked(trained, client):
             key = asked.style, asked.part
             if asked.view is not None or key not in last or not _alike((tensors, asked.indices), last[key][:2]):
@@ -61,9 +70,7 @@ def _rows(trained: Trained, client: int, means: dict[str, float], **of: str) -> 
 
 def _asked(trained: Trained, client: int) -> Iterator[_Asked]:
     dealt = trained.dealt
-    if pooled(trained.algorithm):
-        yield _Asked(dealt.all_test, None)
-    else:
+    if not pooled(trained.algorithm):
         yield _Asked(dealt.tests[client], None if dealt.views is None else dealt.views[client])
     for style, name in enumerate(dealt.styles):
         if style not in dealt.seen:
@@ -81,6 +88,15 @@ def _means(trained: Trained, client: int, model: nn.Module, asked: _Asked) -> di
     )
 
 
+def _over_clients(dealt: Partition, means: Callable[[Tensor], dict[str, float]]) -> dict[str, float]:
+    """The mean over clients of what is found on each one's test images; those that several have are looked at once."""
+    found = {id(indices): means(indices) for indices in {id(indices): indices for indices in dealt.tests}.values()}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    of_clients = [found[id(indices)] for indices in dealt.tests]
+    return {name: fmean(of_client[name] for of_client in of_clients) for name in of_clients[0]}
+
+
 def _mean(parts: Iterator[dict[str, Tensor]]) -> dict[str, float]:
     whole = list(parts)
     return {name: float(torch.cat([part[name] for part in whole]).double().mean()) for name in whole[0]}
@@ -93,10 +109,14 @@ def _alike(ours: tuple[dict[str, Tensor], Tensor], theirs: tuple[dict[str, Tenso
 
 
 def _of_the_cloud(trained: Trained) -> dict[str, float]:
-    """The same of the server's own model, on all test images; its client is called -1."""
+    """The same of the server's own model, whose client is called -1."""
     cloud, data = trained.simulation.server_work, trained.simulation.data
     assert cloud is not None
-    return _mean(cloud.scores(data.seen_by_server(i), data.labels[i]) for i in trained.dealt.all_test.split(BATCH))
+
+    def means(indices: Tensor) -> dict[str, float]:
+        return _mean(cloud.scores(data.seen_by_server(i), data.labels[i]) for i in indices.split(BATCH))
+
+    return _over_clients(trained.dealt, means)
 
 
 def used(trained: Trained, client: int) -> nn.Module:

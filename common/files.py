@@ -80,7 +80,7 @@ def check_writable(file: Path) -> None:
 
 def data_root() -> str:
     """The folder of real data sets: $DIPTYCH_DATA, or ./data."""
-    return os.environ.get("DIPTYCH_DATA") or "data"
+    return os.path.expanduser(os.environ.get("DIPTYCH_DATA") or "data")
 
 
 def data_folder(where: str, named: str) -> str:

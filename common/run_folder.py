@@ -66,11 +66,14 @@ class RunFolder:
     judge: Path | None = None
 
     def judged(self, judges: Path | None) -> "RunFolder":
-        """The same folder with its condition's judge, `<judges>/<paper>/<condition>.safetensors`."""
+        """The same folder with the judge of its condition and seed, `<judges>/<paper>/<condition>/<seed>.safetensors`.
+
+        Not of all seeds: which images a source without an official split tests on is drawn by the seed.
+        """
         if judges is None:
             return self
-        paper, _, rest = self.spec.run.partition("/")
-        return RunFolder(self.path, judges / paper / f"{rest.partition('/')[0]}.safetensors")
+        paper, condition, *_, seed = self.spec.run.split("/")
+        return RunFolder(self.path, judges / paper / condition / f"{seed}.safetensors")
 
     @cached_property
     def before(self) -> "RunFolder | None":

@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--checkpoint-every", type=float, default=30.0, metavar="SECONDS", help="default: 30")
 
     p = command("judge", _judge, "train the classifier that judges a run's generated images, on real ones")
-    p.add_argument("run", help="a name from `diptych runs`; all runs of its condition share the judge")
+    p.add_argument("run", help="a name from `diptych runs`; all runs of its condition and seed share the judge")
     p.add_argument("--out", type=Path, required=True, help="a .safetensors file")
     _scale(p)
     _data(p)
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
 
     p = command("evaluate", _evaluate, "measure finished runs and write their records")
     p.add_argument("runs", type=Path, nargs="+", help="run folders")
-    p.add_argument("--judges", type=Path, help="where judges are, as <paper>/<condition>.safetensors")
+    p.add_argument("--judges", type=Path, help="where judges are, as <paper>/<condition>/<seed>.safetensors")
     p.add_argument("--out", type=Path, required=True, help="the records (CSV)")
     p.add_argument("--threads", type=int, default=1)
 
@@ -443,7 +443,7 @@ def _figure(options: argparse.Namespace) -> None:
     name = choose("figure", options.name, FIGURES)
     study = load_study(options.scale)
     paper, _, figure = name.partition("-")
-    config = study.papers[paper]
+    config = study.papers[choose(f"paper of {options.scale}", paper, study.papers)]
     kind = config.figures[figure].data
     read: Any = {"records": read_records, "ranks": read_records, "samples": read_arrays}.get(kind, read_csv)
     data = read(options.source)

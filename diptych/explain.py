@@ -258,16 +258,22 @@ def _shown(value: Any) -> str:
 # ---- how to make it
 
 
+def _with_starts(study: Study, run: str) -> list[str]:
+    """A run, after all that it goes on from."""
+    start = study.specs[run].start
+    return [*(_with_starts(study, start) if start else []), run]
+
+
 def _by_hand(study: Study, table: str, runs: list[Cell]) -> Iterator[str]:
     """The commands, for one seed; and the one that does it all."""
     scale, paper = f"--scale {study.name}", runs[0].spec.labels["paper"]
-    names = dict.fromkeys(name for cell in runs for name in (cell.spec.start, cell.spec.run) if name)
-    for name in names:
+    for name in dict.fromkeys(name for cell in runs for name in _with_starts(study, cell.spec.run)):
         yield f"  diptych train {name} {scale} --out runs/{name}"
     judge = study.papers[paper].judge
     judged = {run.spec.run.split("/")[1]: run.spec.run for run in runs if judge and judge.judges(run.spec)}
     for condition, name in judged.items():
-        yield f"  diptych judge {name} {scale} --out judges/{paper}/{condition}.safetensors"
+        seed = name.rpartition("/")[2]
+        yield f"  diptych judge {name} {scale} --out judges/{paper}/{condition}/{seed}.safetensors"
     folders = " ".join(f"runs/{cell.spec.run}" for cell in runs)
     yield f"  diptych evaluate {folders}{' --judges judges' if judged else ''} --out measured.csv"
     yield f"  diptych records measured.csv {scale} --out records.csv"

@@ -37,8 +37,12 @@ def train_judge(spec: Spec, settings: JudgeSettings, data_root: str, out: Path) 
     fit(network, [_pass(dealt, train, draw) for _ in range(settings.epochs)], draw)
     indices, styles = _pool(dealt, dealt.test)
     rows = torch.randperm(len(indices), generator=draw)[:EXAMINED]
-    seen = _seen(dealt, indices[rows], styles[rows], draw)
-    again = None if dealt.style_views is None else _seen(dealt, indices[rows], styles[rows], draw)[0]
+    indices, eyes = indices[rows], _eyes(styles[rows], draw)
+    seen = _seen(dealt, indices, eyes, draw)
+    again = None
+    if dealt.style_views is not None and len(dealt.seen) > 1:
+        others = styles[rows].scatter(1, eyes.unsqueeze(1), 0)
+        again = _seen(dealt, indices, _eyes(others, draw), draw)[0]
     quality = examined(network, seen, again, draw)
     save(network, shape, quality, out)
     return quality
@@ -70,12 +74,16 @@ def _pass(dealt: Partition, of_styles: tuple[Tensor, ...], draw: torch.Generator
     indices, styles = _pool(dealt, of_styles)
     for rows in torch.randperm(len(indices), generator=draw).split(BATCH):
         if len(rows) > 1:  # batch norm needs two
-            yield _seen(dealt, indices[rows], styles[rows], draw)
+            yield _seen(dealt, indices[rows], _eyes(styles[rows], draw), draw)
 
 
-def _seen(dealt: Partition, indices: Tensor, styles: Tensor, draw: torch.Generator) -> Views:
-    """Images, in their order, as clients that are drawn at random see them, their labels and these clients."""
-    places = torch.multinomial(styles, 1, generator=draw).squeeze(1)
+def _eyes(styles: Tensor, draw: torch.Generator) -> Tensor:
+    """For each image one of the styles that may see it, (n,), given which may (n, styles)."""
+    return torch.multinomial(styles, 1, generator=draw).squeeze(1)
+
+
+def _seen(dealt: Partition, indices: Tensor, places: Tensor, draw: torch.Generator) -> Views:
+    """Images, in their order, as clients of these styles see them, their labels and these clients."""
     members = torch.tensor(dealt.client_styles)
     parts, owners = [], []
     for place in places.unique().tolist():

@@ -42,10 +42,12 @@ def _records_in(folder: Path) -> list[Path]:
     """The records of a folder, or of those in it."""
     if not folder.is_dir():
         raise InputError(f"{folder}: is no folder; name one that has records.csv, such as results/digits")
-    files = sorted(folder.glob("records.csv*")) or sorted(folder.glob("*/records.csv*"))
-    if not files:
+    own, parts = (sorted(folder.glob(pattern)) for pattern in ("records.csv*", "*/records.csv*"))
+    if own and parts:
+        raise InputError(f"{folder}: has records of its own and folders with records in it; name those that are meant")
+    if not own and not parts:
         raise InputError(f"{folder}: there are no records in it; it must hold records.csv, or <name>/records.csv")
-    return files
+    return own or parts
 
 
 def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:

@@ -17,6 +17,7 @@ from diptych.configuration import names_in
 from diptych.study import load_study
 from reporting.board import write_board
 from reporting.evidence import RECORDS
+from reporting.figures import caption
 from reporting.records import read_records
 
 
@@ -57,7 +58,7 @@ class Verified:
 
 
 def verify(folder: Path, board: Path | None = None) -> Verified:
-    """Compare the records, tables, claims and board of a folder of several scales with what makes them.
+    """Compare the records, tables, claims, captions and board of a folder of several scales with what makes them.
 
     Raises:
         InputError: there are no records in it.
@@ -73,6 +74,7 @@ def verify(folder: Path, board: Path | None = None) -> Verified:
         with tempfile.TemporaryDirectory() as made:
             for output in sorted(file.parent.glob("*/*.md")):
                 same |= _same(output, records, Path(made))
+        same |= _captions(file.parent, records["scale"].iloc[0])
     if board is not None:
         with tempfile.TemporaryDirectory() as made:
             write_board(board_of(folder), titles(), Path(made) / board.name)
@@ -119,6 +121,17 @@ def _same(output: Path, records: pd.DataFrame, made: Path) -> dict[Path, bool]:
         outputs.claims(study, output.stem, records, made / output.name)
     files = [output.with_suffix(suffix) for suffix in (".md", ".csv", ".tex")]
     return {file: _text(file) == _text(made / file.name) for file in files if (made / file.name).exists()}
+
+
+def _captions(folder: Path, scale: str) -> dict[Path, bool]:
+    """Whether figures that are drawn from records say of their scale what it says today; of others runs may be gone."""
+    study = load_study(scale)
+    same = {}
+    for file in sorted((folder / "figures").glob("*.png")):
+        paper, _, figure = file.stem.partition("-")
+        if study.papers[paper].figures[figure].data in ("records", "ranks"):
+            same[file] = caption(file) == study.about(paper)
+    return same
 
 
 def _text(file: Path) -> str:

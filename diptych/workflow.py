@@ -44,7 +44,7 @@ class Workflow:
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Read the settings given by `--config`; what is wrong with them ends Snakemake with one sentence."""
-        os.environ["DIPTYCH_DATA"] = data = str(config.get("data") or data_root())
+        os.environ["DIPTYCH_DATA"] = data = os.path.expanduser(str(config.get("data") or data_root()))
         self.left_out: list[str] = []  # data sets
         try:
             for key in config:
@@ -57,8 +57,8 @@ class Workflow:
             self.specs: dict[str, Spec] = self.study.trained
             if config.get("data"):
                 data_folder("--config data", str(config["data"]))
-            self.measured = [Path(file) for file in [config.get("measured")] if file]
-            kept = _runs_kept(self.study, self.measured)
+            self.given = [Path(file) for file in [config.get("measured")] if file]
+            kept = _runs_kept(self.study, self.given)
         except InputError as error:
             raise Refused(error) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
@@ -154,26 +154,37 @@ class Workflow:
     # ---- judges
 
     def judges(self, wildcards: Any) -> list[str]:
-        """The judges of the conditions in which a paper's method is run."""
+        """The judges of the conditions and seeds that a paper's method is run in."""
         settings, runs = self.paper(wildcards).judge, self._runs_of(wildcards)
         if settings is None:
             return []
         judged = [run for run in runs if settings.judges(self.specs[run])]
-        conditions = dict.fromkeys(run.split("/")[1] for run in judged)
-        return [f"{self.results}/judges/{wildcards.paper}/{condition}.safetensors" for condition in conditions]
+        theirs = dict.fromkeys((run.split("/")[1], self.specs[run].seed) for run in judged)
+        return [f"{self.results}/judges/{wildcards.paper}/{name}/{seed}.safetensors" for name, seed in theirs]
 
     def judge(self) -> dict[str, Any]:
         """The run for whose data a judge is trained, and what its rule must notice a change of."""
 
+        def first(wildcards: Any) -> Spec:
+            return self._first_of_seed[f"{wildcards.paper}/{wildcards.condition}", int(wildcards.seed)]
+
         def settings(wildcards: Any) -> str:
-            return f"{self._first_run(wildcards).data} {self.study.papers[wildcards.paper].judge}"
+            return f"{first(wildcards).data} {self.study.papers[wildcards.paper].judge}"
 
         return {
-            "run": lambda wildcards: self._first_run(wildcards).run,
+            "run": lambda wildcards: first(wildcards).run,
             "scale": self.scale,
             "settings": settings,
             "code": code_hash("diptych.judging"),
         }
+
+    @cached_property
+    def _first_of_seed(self) -> dict[tuple[str, int], Spec]:
+        """The first run of each condition and seed."""
+        first: dict[tuple[str, int], Spec] = {}
+        for name, spec in self.specs.items():
+            first.setdefault(("/".join(name.split("/")[:2]), spec.seed), spec)
+        return first
 
     def _runs_of(self, wildcards: Any) -> list[str]:
         """All runs of a paper's method."""
@@ -189,9 +200,25 @@ class Workflow:
         """The files that say that these runs are finished."""
         return [f"{folder}/{RUN_FILES[key]}" for folder in folders for key in ("provenance", "features")]
 
-    def cells(self) -> list[str]:
-        """A parameter that changes with what the runs are for."""
-        return [f"{cell.spec.run} {cell.table} {cell.setting} {sorted(cell.stand_ins)}" for cell in self.study.cells]
+    def cells(self, wildcards: Any = None) -> list[str]:
+        """A parameter that changes with what all runs are for, or those of a paper's method, and were published as."""
+        runs = None if wildcards is None else set(self._runs_of(wildcards))
+        return [
+            f"{cell.spec.run} {cell.spec.digest} {cell.published.digest} {cell.table} {cell.setting} "
+            f"{sorted(cell.stand_ins)}"
+            for cell in self.study.cells
+            if runs is None or cell.spec.run in runs
+        ]
+
+    def measured(self, wildcards: Any) -> str:
+        """How a paper's runs are measured, and how theirs were, as a parameter."""
+        return f"{self.paper(wildcards).evaluation} {self._published[wildcards.paper]}"
+
+    @cached_property
+    def _published(self) -> dict[str, str]:
+        """What the records of a paper's runs are compared with: how its own were measured, and judged."""
+        papers = self.study.as_published.papers.items()
+        return {name: f"{paper.evaluation} {paper.judge}" for name, paper in papers}
 
     # ---- searches
 
@@ -233,7 +260,12 @@ class Workflow:
         """How a table is laid out, which its rule must notice a change of."""
         paper = self.paper(wildcards)
         layout = paper.tables[_chosen(f"table of {wildcards.paper}", wildcards.table, paper.tables)]
-        return layout.model_dump() | {"words": paper.words}
+        return layout.model_dump() | {"words": paper.words, "about": self.study.about(wildcards.paper)}
+
+    def asked(self, wildcards: Any) -> dict[str, Any]:
+        """What is asked of a paper's claims, likewise."""
+        asked = self.paper(wildcards).model_dump(include={"claims", "aliases", "undecided"})
+        return asked | {"about": self.study.about(wildcards.paper)}
 
     def claims(self, paper: str | None = None) -> list[str]:
         """The claims of every paper, or of one; common ground makes none."""
@@ -263,9 +295,11 @@ class Workflow:
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
     def words(self, wildcards: Any) -> str:
-        """What a figure calls things, and which ranks it shows, as a parameter."""
-        paper = self.study.papers[wildcards.figure.partition("-")[0]]
-        return f"{paper.words}{paper.tables['ranks'] if self._figure(wildcards.figure).data == 'ranks' else ''}"
+        """How a figure is laid out, what it calls things, says below, and which ranks it shows, as a parameter."""
+        figure, name = self._figure(wildcards.figure), wildcards.figure.partition("-")[0]
+        paper = self.study.papers[name]
+        ranks = paper.tables["ranks"] if figure.data == "ranks" else ""
+        return f"{figure} {paper.words} {self.study.about(name)} {ranks}"
 
     def _figure(self, name: str) -> Any:
         paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")

@@ -44,15 +44,17 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
             steps[row["client"]] += row["steps"]
     per_pass = {client: max(1, n // training.batch_size) for client, n in images.items()}
     passes = [steps[client] / n for client, n in per_pass.items()]
+    pooled = len(images) > 1 and set(steps) == {0}  # one trainer, on images that are not those of client 0
     local = "local_epochs" if training.local_steps is None else "local_steps"
     for metric, unit, value in (
         ("communication_rounds", "count", training.rounds),
         (local, "count", getattr(training, local)),
         ("client_fraction", "fraction", training.participation),
         ("total_clients", "count", len(data.seen) * data.clients_per_style),
-        ("epochs_per_client", "count", sum(passes) / len(passes) if passes else 0),
     ):
         yield _cost(metric, value, unit)
+    if not pooled:
+        yield _cost("epochs_per_client", sum(passes) / len(passes) if passes else 0)
     if data.server_share:
         yield _cost("server_real_fraction", data.server_share, "fraction")
 

@@ -149,7 +149,8 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
         for printed in _printed_probes(dataset, target):
             axes[0, 0].axhline(printed, color=PAPER, linestyle="--", linewidth=1)
         if len(curves):
-            sns.lineplot(curves, x="round", y="value", hue="features", marker="o", ax=axes[0, 1], legend=False)
+            shown = {"hue": "features", "marker": "o", "errorbar": spread(curves), "legend": False}
+            sns.lineplot(curves, x="round", y="value", ax=axes[0, 1], **shown)
             axes[0, 1].set(xlabel="round (published protocol)", ylabel="", ylim=(0, 1))
         figure.tight_layout()
         return figure

@@ -84,7 +84,10 @@ def _printed(axis: Axes, rows: pd.DataFrame, where: Mapping[str, Sequence[str]],
     """What the paper prints of the methods that are there, unless ours are stand-ins for it."""
     first = rows.iloc[0]
     cells = published(first["paper"], first["table"])
-    cells = chosen(cells, {column: values for column, values in where.items() if column not in PLAIN})
+    for column, values in where.items():
+        these = chosen(cells, {column: values})
+        if column not in PLAIN or len(these):  # how we measured it is not printed
+            cells = these
     for (method, variant), group in cells.groupby(["method", "variant"]):
         ours = rows[(rows["method"] == method) & (rows["variant"] == variant) & (rows["stand_in"] == "")]
         if len(ours):

@@ -4,42 +4,53 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reporting.canvas import SPLITS, empty
 
 
 def class_counts(counts: pd.DataFrame) -> Figure:
-    """Figure 5: training images by client and class, a panel per split; clients of a style stand together."""
+    """Figure 5: training images by client and class, a row per data set and a panel per split; clients of a style stand
+    together."""
     if counts.empty:
         return empty("no run with several clients per style")
-    splits = list(dict.fromkeys(counts["split"]))
     counts = counts.astype({"client": int, "class": int, "images": int})
+    datasets, splits = (list(dict.fromkeys(counts[column])) for column in ("dataset", "split"))
+    size = (5 * len(splits), 3.4 * len(datasets))
     figure, axes = plt.subplots(
-        1, len(splits), figsize=(5 * len(splits), 3.4), squeeze=False, sharey=True, layout="constrained"
+        len(datasets), len(splits), figsize=size, squeeze=False, sharey="row", layout="constrained"
     )
-    top = counts["images"].max()
-    for axis, split in zip(axes[0], splits, strict=True):
-        part = counts[counts["split"] == split]
-        grid = part.pivot_table(index="class", columns="client", values="images", aggfunc="first")
-        sns.heatmap(
-            grid,
-            ax=axis,
-            vmin=0,
-            vmax=top,
-            cmap="viridis",
-            xticklabels=max(1, grid.shape[1] // 10),
-            cbar=axis is axes[0][-1],
-            cbar_kws={"label": "images"},
-        )
-        styles = part.drop_duplicates("client").sort_values("client")["style"].tolist()
-        edges = [n for n in range(1, len(styles)) if styles[n] != styles[n - 1]]
-        axis.vlines(edges, *axis.get_ylim(), color="white", linewidth=2)
-        for style in dict.fromkeys(styles):
-            members = [n for n, s in enumerate(styles) if s == style]
-            axis.text(np.mean(members) + 0.5, -0.15, style, ha="center", va="bottom", fontsize=8)
-        axis.set_title(SPLITS.get(split, split), pad=16)
+    for row, dataset in zip(axes, datasets, strict=True):
+        here = counts[counts["dataset"] == dataset]
+        for axis, split in zip(row, splits, strict=True):
+            if (part := here[here["split"] == split]).empty:
+                axis.axis("off")
+                continue
+            _heat(axis, part, here["images"].max(), bar=axis is row[-1])
+            axis.set_title(SPLITS.get(split, split) + (f", {dataset}" if len(datasets) > 1 else ""), pad=16)
     return figure
+
+
+def _heat(axis: Axes, part: pd.DataFrame, top: int, *, bar: bool) -> None:
+    """Images by class and client, with the styles of clients above them."""
+    grid = part.pivot_table(index="class", columns="client", values="images", aggfunc="first")
+    sns.heatmap(
+        grid,
+        ax=axis,
+        vmin=0,
+        vmax=top,
+        cmap="viridis",
+        xticklabels=max(1, grid.shape[1] // 10),
+        cbar=bar,
+        cbar_kws={"label": "images"},
+    )
+    styles = part.drop_duplicates("client").sort_values("client")["style"].tolist()
+    edges = [n for n in range(1, len(styles)) if styles[n] != styles[n - 1]]
+    axis.vlines(edges, *axis.get_ylim(), color="white", linewidth=2)
+    for style in dict.fromkeys(styles):
+        members = [n for n, s in enumerate(styles) if s == style]
+        axis.text(np.mean(members) + 0.5, -0.15, style, ha="center", va="bottom", fontsize=8)
 
 
 def class_fractions(counts: pd.DataFrame) -> Figure:

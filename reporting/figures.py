@@ -9,6 +9,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
 
 from common.errors import InputError
 from common.files import written
@@ -35,6 +36,8 @@ from reporting.wording import called, names
 
 FORMATS = ("png", "pdf", "svg")
 DPI = 150
+CAPTION = "Description"
+"""What a PNG calls the line below the figure, so that it can be read again."""
 DEFAULT, CONDITIONAL = "padpaf/default", "padpaf/conditional"
 RECONSTRUCTION = "feddva/reconstruction"
 MODELS = {DEFAULT: "without labels", CONDITIONAL: "conditional"}
@@ -141,6 +144,12 @@ def in_words(records: pd.DataFrame, words: Mapping[str, Mapping[str, str | Seque
     return records.assign(called=[", ".join(called(columns, pair, known)) for pair in pairs])
 
 
+def caption(file: Path) -> str:
+    """The line that a figure in PNG was drawn with; nothing if it does not say."""
+    with Image.open(file) as image:
+        return str(image.info.get(CAPTION, ""))
+
+
 def write_figure(name: str, data: Any, about: str, files: Sequence[Path]) -> None:
     """Draw a figure from its data and save it in the format of each file's name.
 
@@ -159,9 +168,9 @@ def write_figure(name: str, data: Any, about: str, files: Sequence[Path]) -> Non
     figure.draw_without_rendering()  # lays it out: once, and not twice for each format
     figure.set_layout_engine("none")
     box = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+    # no dates, so that the same records give the same bytes
+    metadata = {"png": {"Software": None, CAPTION: about}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
     for file, form in forms.items():
         with written(file) as part:
-            # no dates, so that the same records give the same bytes
-            metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[form]
-            figure.savefig(part, format=form, dpi=DPI, bbox_inches=box, metadata=metadata)
+            figure.savefig(part, format=form, dpi=DPI, bbox_inches=box, metadata=metadata[form])
     plt.close(figure)

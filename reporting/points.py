@@ -8,22 +8,22 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from reporting.canvas import SPLITS, SSL, empty
+from reporting.canvas import SPLITS, empty
 
 ENCODERS = {"shared-encoder": "by the shared encoders", "own-encoder": "by each client's own"}
 
 
 def style_map(points: pd.DataFrame) -> Figure:
-    """Figure 4: t-SNE of style features, a panel per objective and split, a colour per client, a marker per style."""
+    """Figure 4: t-SNE of style features, a panel per data set and split, a colour per client, a marker per style."""
     if points.empty:
         return empty("no run has style features")
-    points = points.astype({"x": float, "y": float, "client": int})
+    points = points.astype({"x": float, "y": float, "client": int, "silhouette": float})
     styles = dict(zip(points["style"].unique(), "osD^vPX", strict=False))
     grid = sns.relplot(
         points,
         x="x",
         y="y",
-        row="ssl",
+        row="dataset",
         col="split",
         hue="client",
         palette="husl",
@@ -35,13 +35,16 @@ def style_map(points: pd.DataFrame) -> Figure:
         legend=False,
         facet_kws={"sharex": False, "sharey": False},
     )
-    for (ssl, split), axis in grid.axes_dict.items():
-        score = float(points[(points["ssl"] == ssl) & (points["split"] == split)]["silhouette"].iloc[0])
-        axis.set_title(f"{SSL.get(ssl, ssl)}, {SPLITS.get(split, split)}\nsilhouette by client {score:.2f}")
+    for (dataset, split), axis in grid.axes_dict.items():
+        part = points[(points["dataset"] == dataset) & (points["split"] == split)]
+        title = f"{dataset}, {SPLITS.get(split, split)}"
+        if len(part):
+            title += f"\nsilhouette of {part['client'].nunique()} clients {part['silhouette'].iloc[0]:.2f}"
+        axis.set_title(title)
     grid.set(xlabel="", ylabel="", xticks=[], yticks=[])
     handles = [Line2D([], [], marker=mark, color="0.3", linestyle="", label=style) for style, mark in styles.items()]
-    title = f"{points['client'].nunique()} clients,\na colour each"
-    grid.figure.legend(handles=handles, title=title, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    where = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}
+    grid.figure.legend(handles=handles, title="a colour for\neach client", **where)
     return grid.figure
 
 

@@ -29,12 +29,13 @@ class Run:
 
     @property
     def again(self) -> str:
-        """The command that makes it again."""
+        """The command that makes it again, after what it goes on from, which records do not name."""
         if SIMPSON in self.name:
             return f"diptych simpson --scale {self.scale} --out records.csv --points points.csv"
         if not self.trained:
             return f"diptych count --scale {self.scale} --out records.csv"
-        return f"diptych train {self.name} --scale {self.scale} --out FOLDER"
+        folder = f"results/{self.scale}/runs/{self.name}"
+        return f"snakemake --cores 2 {folder}/provenance.json --config scale={self.scale}"
 
     def number(self, column: str) -> float:
         """A cost; 0 if it was not measured."""

@@ -1,5 +1,6 @@
 """Scores on test images, against the model asked image by image; equal models are asked once."""
 
+import dataclasses
 from functools import partial
 from unittest import mock
 
@@ -18,9 +19,12 @@ from common.spec import DataSettings, Spec
 from diptych.training import client_data, train
 from evaluation.generalisation import generalisation
 from federation import Simulation
+from methods.ps_fedgan import PSFedGAN
 from partitions import partition
 from tests.digits import objective, trained, training
 from tests.mutation import mutated
+
+TWO = {"a": "digits-plain[0::9]", "b": "digits-bold[2::9]"}
 
 
 def _dealt(**settings):
@@ -165,6 +169,31 @@ def test_a_pooled_client_is_tested_on_what_clients_have_and_on_what_they_have_no
         (0, "90", "test"),
     ]
     assert torch.equal(asked.call_args_list[0].args[3].indices, dealt.test[0])
+
+
+@pytest.mark.parametrize("kind", [Centralized, PSFedGAN])
+def test_what_one_model_scores_is_the_mean_over_clients_and_not_over_their_images(kind):
+    """Client 0 has six test images, client 1 all others."""
+    dealt = partition(DataSettings(dataset="digit", styles=TWO, image_size=8, server_share=0.1), "", seed=3)
+    dealt = dataclasses.replace(dealt, test=(dealt.test[0][:6], dealt.test[1]))
+    small = {"latent": 6, "width": 8, "synthetic": 20} if kind is PSFedGAN else {}
+    algorithm = kind(objective=objective("classification"), **small)
+    settings = training(rounds=1, optimiser_state="persistent")
+    simulation = Simulation(algorithm, client_data(dealt, "clients" if kind is Centralized else ""), settings, 7)
+    simulation.run()
+    model = simulation.synchronised(0) if kind is Centralized else simulation.server_work.classifier
+    with torch.no_grad():
+        said = [model.eval().head(model.encoder(dealt.images[own].float() / 255)) for own in dealt.tests]
+    each = [
+        float((logits.argmax(dim=1) == dealt.labels[own]).float().mean())
+        for logits, own in zip(said, dealt.tests, strict=True)
+    ]
+    (row,) = [
+        row
+        for row in scores(trained(simulation, dealt))
+        if row["client"] == (0 if kind is Centralized else -1) and row["score"] == "accuracy"
+    ]
+    assert row["value"] == pytest.approx(sum(each) / 2)
 
 
 def test_an_unseen_style_is_seen_as_its_view_shows_it():

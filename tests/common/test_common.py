@@ -102,3 +102,6 @@ def test_the_data_root(monkeypatch):
     assert data_root() == "data"
     monkeypatch.setenv("DIPTYCH_DATA", "elsewhere")
     assert data_root() == "elsewhere"
+    monkeypatch.setenv("HOME", "/somebodys")
+    monkeypatch.setenv("DIPTYCH_DATA", "~/images")
+    assert data_root() == "/somebodys/images"

@@ -4,6 +4,7 @@ import shutil
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from common.codehash import ROOT
 from diptych.board import board_of, linked, titles
@@ -124,6 +125,15 @@ def test_what_is_not_of_the_records_is_found(tmp_path, capsys):
     table.write_text(table.read_text().replace("agrees", "disagrees"))
     assert main(["verify", str(tmp_path)]) == 1
     assert f"not so: {table}" in capsys.readouterr().out
+
+
+def test_a_figure_with_the_caption_of_another_day_is_found(tmp_path):
+    shutil.copytree(REFERENCE / "fedstyle", tmp_path / "fedstyle", ignore=shutil.ignore_patterns("tables", "claims"))
+    figure = tmp_path / "fedstyle" / "figures" / "fedstyle-figure-stylised.png"
+    assert verify(tmp_path).outputs == {figure: True}
+    with Image.open(figure) as image:
+        image.save(figure)
+    assert verify(tmp_path).stale == [figure]
 
 
 def test_what_today_would_make_of_a_run(tmp_path):

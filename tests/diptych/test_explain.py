@@ -1,6 +1,7 @@
 """From a cell to its settings: what is said of a setting's file and line is true, and the commands make the cell."""
 
 import itertools
+import re
 import shlex
 
 import pandas as pd
@@ -47,6 +48,13 @@ def test_settings_that_differ_from_the_papers_are_those_that_its_specification_h
         said = {s.key: s.published for s in settings(study, cell)}
         assert bool(said.get("training.rounds")) == (ours.rounds != theirs.rounds)
         assert bool(said.get("training.batch_size")) == (ours.batch_size != theirs.batch_size)
+
+
+def test_by_hand_everything_is_trained_before_what_goes_on_from_it():
+    """FedDIRT goes on from INB, and INB from auto-encoders."""
+    said = explain(load_study("paper"), "fedinb-table3", "feddirt l10-k10", "75 1")
+    trained = re.findall(r"diptych train (\S+)", said)
+    assert [run.split("/")[2] for run in trained] == ["local", "fedinb", "feddirt"]
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,16 @@ def test_passes_over_the_data_by_hand(tmp_path):
     assert _values(budget(run), "metric")[("epochs_per_client",)] == pytest.approx((8.5 + 1) / 2)
 
 
+def test_nothing_is_said_of_the_passes_of_a_pooled_run(tmp_path):
+    """Its one trainer is client 0 in the history, and has other images than client 0."""
+    run = _write_run(tmp_path / "run")
+    dealt = [{"client": k, "style": "ink", "class": 0, "images": 100} for k in range(2)]
+    run.write_table("partition.csv", dealt, list(dealt[0]))
+    row = {"round": 1, "client": 0, "stage": "round", "phase": 0, "update": 0, "steps": 9, "loss": 0.5}
+    run.write_table("history.csv", [row], list(row))
+    assert "epochs_per_client" not in {record["metric"] for record in budget(RunFolder(run.path))}
+
+
 def test_what_was_asked_for_is_told(tmp_path):
     run = _write_run(tmp_path / "run")  # two styles of two clients each
     data = run.spec.data.model_copy(update={"server_share": 0.25})

@@ -2,6 +2,8 @@
 
 import copy
 import json
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from safetensors.torch import save_file
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
 from diptych.configuration import JudgeSettings
-from diptych.judging import train_judge
+from diptych.judging import _eyes, train_judge
+from diptych.workflow import Workflow
 from evaluation import judge as module
 from evaluation.corruption import CORRUPTIONS, blurred, corrupted, noisy, shifted
 from evaluation.frechet import frechet_distance, gaussian
@@ -121,6 +124,39 @@ def test_it_sees_all_training_images_of_the_data_sets_that_it_is_to_see_whole(da
     assert len(trained) == 100
     assert set(seen) == (set(_keys(dealt.images)) - tests if dataset == "mnist" else trained)
     assert set(asked_of) == tests
+
+
+def test_the_second_client_that_sees_an_image_sees_it_in_another_way(tmp_path, monkeypatch):
+    """One digit in two clients' eyes is what a perfect change of style would be: never in one client's twice."""
+    drawn = []
+    monkeypatch.setattr("diptych.judging._eyes", lambda styles, draw: drawn.append(_eyes(styles, draw)) or drawn[-1])
+    views = {"a": {"name": "plain"}, "b": {"name": "color-inversion"}, "c": {"name": "vertical-flip"}}
+    data = DataSettings(
+        dataset="mnist", pool="together", styles=dict.fromkeys(views, "digits-plain"), views=views, image_size=8
+    )
+    spec = _spec().model_copy(update={"data": data})
+    train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", tmp_path / "judge")
+    first, second = drawn[-2:]
+    assert len(first) > 300
+    assert not (first == second).any()
+    assert {*zip(first.tolist(), second.tolist(), strict=True)} == {
+        (a, b) for a in range(3) for b in range(3) if a != b
+    }
+
+
+def test_each_seed_has_a_judge_of_its_own(tmp_path):
+    """Which images of an embedded source are for tests is drawn by the seed; their judge must not have seen them."""
+    run = RunFolder(tmp_path)
+    for seed in (1, 2):
+        run.write_spec(_spec().model_copy(update={"run": f"padpaf/mnist_two/padpaf/default/{seed}", "seed": seed}))
+        assert RunFolder(tmp_path).judged(Path("judges")).judge == Path(f"judges/padpaf/mnist_two/{seed}.safetensors")
+    flow = Workflow({"scale": "reference-feddva"})
+    judges = flow.judges(SimpleNamespace(paper="feddva", method="feddva"))
+    assert {file for file in judges if "hairstyles" in file} == {
+        f"results/reference-feddva/judges/feddva/celeba_hairstyles/{seed}.safetensors" for seed in (2011, 2012, 2013)
+    }
+    wildcards = SimpleNamespace(paper="feddva", condition="celeba_hairstyles", seed="2012")
+    assert flow.judge()["run"](wildcards).endswith("/2012")
 
 
 def _keys(images: torch.Tensor) -> list[bytes]:

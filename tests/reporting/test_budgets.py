@@ -6,6 +6,7 @@ import pytest
 
 from common.records import COLUMNS
 from reporting.budgets import budget_points, over_budget
+from reporting.records import published
 
 ACCURACY = {"accuracy": {"table": ["table1"], "dataset": ["mnist"], "split": ["split-1"], "metric": ["accuracy"]}}
 
@@ -85,6 +86,21 @@ def test_lines_are_of_a_method_and_scale_and_the_papers_number_stands_at_all_of_
 def test_a_stand_in_has_no_printed_number_beside_it():
     figure = over_budget(budget_points(_records({"value": 0.5, "stand_in": "yes"}), ACCURACY), ACCURACY)
     assert [1.0, 0.8344] not in [dots.get_offsets().tolist() for dots in figure.axes[0].collections]
+
+
+def test_the_papers_number_is_of_what_is_asked_for_where_its_table_tells_it_apart():
+    """FedStyle's Table 1 has both protocols, and means beside the styles."""
+    where = {"table": ["table1"], "dataset": ["digit"], "ssl": ["simclr"], "metric": ["accuracy"]}
+    where |= {"protocol": ["generalization"], "aggregate": ["mean"], "role": ["ours alone"]}
+    row = {"paper": "fedstyle", "table": "table1", "dataset": "digit", "split": "iid", "ssl": "simclr", "value": 0.9}
+    asked = {"protocol": "generalization", "aggregate": "mean", "role": "ours alone"}
+    figure = over_budget(budget_points(_records(row | asked), {"it": where}), {"it": where})
+    printed = published("fedstyle", "table1").query(
+        "dataset == 'digit' and ssl == 'simclr' and protocol == 'generalization' and aggregate == 'mean'"
+        " and method == 'fedavg' and variant == ''"
+    )["value"]
+    dots = [dot for drawn in figure.axes[0].collections for dot in drawn.get_offsets().tolist()]
+    assert [1.0, pytest.approx(printed.astype(float).mean())] in dots
 
 
 def test_what_was_not_measured_is_said():

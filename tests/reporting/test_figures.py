@@ -15,8 +15,9 @@ from common.errors import InputError
 from common.records import COLUMNS
 from reporting.canvas import legend_of_all
 from reporting.counts import class_counts
-from reporting.figures import FIGURES, FORMATS, in_words, write_figure
+from reporting.figures import FIGURES, FORMATS, caption, in_words, write_figure
 from reporting.mosaics import by_method, mosaic
+from reporting.points import style_map
 
 FEDINB = yaml.safe_load((ROOT / "config" / "papers" / "fedinb.yaml").read_text())
 FEDDVA = yaml.safe_load((ROOT / "config" / "papers" / "feddva.yaml").read_text())
@@ -320,6 +321,30 @@ def test_figure_5_shows_the_partition():
         for row in part.to_dict("records"):
             assert drawn[int(row["class"]), int(row["client"])] == int(row["images"])
     plt.close(figure)
+
+
+def test_data_sets_stand_in_rows_of_their_own():
+    """A client of one is not a client of another."""
+    counts = pd.concat([_counts(), _counts().assign(dataset="other", images="9")])
+    figure = class_counts(counts)
+    drawn = {axis.get_title(): axis.collections[0].get_array() for axis in figure.axes if axis.get_title()}
+    assert {title: bool((images == 9).all()) for title, images in drawn.items()} == {
+        "Ho, digit": False,
+        "He@0.2, digit": False,
+        "Ho, other": True,
+        "He@0.2, other": True,
+    }
+    plt.close(figure)
+    figure = style_map(pd.concat([_points(), _points().assign(dataset="other", silhouette="-0.1")]))
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles[0] == "digit, Ho\nsilhouette of 6 clients 0.42"
+    assert titles[2] == "other, Ho\nsilhouette of 6 clients -0.10"
+    plt.close(figure)
+
+
+def test_a_png_says_what_it_was_drawn_with(tmp_path):
+    write_figure("fedstyle-figure5", _counts(), "Scale x (3 seeds): small.", [tmp_path / "figure.png"])
+    assert caption(tmp_path / "figure.png") == "Scale x (3 seeds): small."
 
 
 def test_published_numbers_are_drawn_beside_ours():

@@ -142,7 +142,7 @@ def test_a_cell_says_ours_the_papers_and_what_it_rests_on(page, measured):
         assert row["commit"] in provenance.said
         assert row["spec"] in provenance.said
         assert row["sources_sha256"] in provenance.said
-        assert f"diptych train {row['run']} --scale {row['scale']} --out FOLDER" in provenance.said
+        assert f"snakemake --cores 2 results/{row['scale']}/runs/{row['run']}/provenance.json" in provenance.said
 
 
 def test_controls_stand_apart_and_what_was_not_measured_is_folded_away(page):

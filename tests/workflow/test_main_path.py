@@ -151,6 +151,21 @@ def test_a_changed_judge_is_trained_again_and_no_run(made):
     assert not _trained(jobs)
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "redone"),
+    [
+        ("results/paper/claims.csv", "< 0.1 * q('train_time'", "< 0.2 * q('train_time'", {"table", "claim"}),
+        ("reporting/cells.py", "import pandas as pd", "import pandas as pd\n\nREAD = 1", {"table", "claim"}),
+        ("config/scales/tiny.yaml", "about: ", "about: Or, ", {"table", "claim", "figure"}),
+        ("config/papers/fedstyle.yaml", "rounds: 100", "rounds: 150", {"count", "evaluate", "records"}),
+    ],
+)
+def test_what_hangs_on_a_file_is_made_again_and_nothing_trained(file, old, new, redone, made):
+    jobs = _edited(made.path / file, old, new, made)
+    assert redone <= set(jobs)
+    assert not _trained(jobs)
+
+
 def test_new_clients_wait_for_the_run_that_they_start_from(made):
     """If that one was trained again, so are they."""
     folder = results(made) / "runs" / "padpaf" / "mnist_eight-clients" / "padpaf" / "conditional" / "2011"
