@@ -112,9 +112,10 @@ def _edited(file: Path, old: str, new: str, checkout: Checkout) -> dict[str, int
     before = file.read_text()
     assert old in before
     file.write_text(before.replace(old, new))
-    jobs = _planned(checkout)
-    file.write_text(before)
-    return jobs
+    try:
+        return _planned(checkout)
+    finally:
+        file.write_text(before)
 
 
 def test_there_is_nothing_left_to_do_and_a_comment_changes_nothing(made):
@@ -156,7 +157,7 @@ def test_a_changed_judge_is_trained_again_and_no_run(made):
     [
         ("results/paper/claims.csv", "< 0.1 * q('train_time'", "< 0.2 * q('train_time'", {"table", "claim"}),
         ("reporting/cells.py", "import pandas as pd", "import pandas as pd\n\nREAD = 1", {"table", "claim"}),
-        ("config/scales/tiny.yaml", "about: ", "about: Or, ", {"table", "claim", "figure"}),
+        ("config/scales/tiny.yaml", "numbers mean nothing", "numbers mean little", {"table", "claim", "figure"}),
         ("config/papers/fedstyle.yaml", "rounds: 100", "rounds: 150", {"count", "evaluate", "records"}),
     ],
 )
