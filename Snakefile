@@ -11,21 +11,12 @@
 Everything lands in results/<scale>. Each rule calls one `diptych` command, which can be run by hand as well.
 """
 
-from zlib import crc32
-
 from common.codehash import code_hash
 from diptych import hooks
-from diptych.workflow import Workflow
+from diptych.workflow import Workflow, content
 
 flow = Workflow(config)
 run, log, params, results = flow.run, flow.log, flow.params, flow.results
-
-
-def content(pattern):
-    """A parameter that changes with the project's files of this name."""
-    return [crc32(file.read_bytes()) for file in sorted(Path(workflow.basedir).glob(pattern))]
-
-
 printed = content("results/paper/*.csv")
 
 

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from common.algorithms import algorithm_modules, training_code
-from common.codehash import code_hash
+from common.codehash import ROOT, code_hash
 from common.errors import InputError, choose, quoted
 from common.files import data_folder, data_root
 from common.spec import Spec
@@ -37,6 +38,11 @@ def _chosen(key: str, value: str, options: Collection[str], see: str = "") -> st
         return value if value in options else choose(key, value, options, see)
     except InputError as error:
         raise Refused(error) from error
+
+
+def content(pattern: str) -> list[int]:
+    """A parameter that changes with the files of the project that have such names."""
+    return [crc32(file.read_bytes()) for file in sorted(ROOT.glob(pattern))]
 
 
 class Workflow:
