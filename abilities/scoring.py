@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -50,8 +49,7 @@ def scores(trained: Trained) -> list[dict[str, Any]]:
         model = used(trained, client)
         tensors = trained.algorithm.personal_model(model).state_dict()
         if pooled(trained.algorithm):
-            ask = partial(_means, trained, client, model)
-            means = _over_clients(trained.dealt, lambda indices, ask=ask: ask(_Asked(indices, None)))
+            means = _over_clients(trained.dealt, lambda _, asked, model=model: _means(trained, 0, model, asked))
             rows += _rows(trained, client, means, style="", part="")
         for asked in _asked(trained, client):
             key = asked.style, asked.part
@@ -88,12 +86,19 @@ def _means(trained: Trained, client: int, model: nn.Module, asked: _Asked) -> di
     )
 
 
-def _over_clients(dealt: Partition, means: Callable[[Tensor], dict[str, float]]) -> dict[str, float]:
-    """The mean over clients of what is found on each one's test images; those that several have are looked at once."""
-    found = {id(indices): means(indices) for indices in {id(indices): indices for indices in dealt.tests}.values()}
+def _over_clients(dealt: Partition, means: Callable[[int, _Asked], dict[str, float]]) -> dict[str, float]:
+    """The mean over clients of what is found on each one's test images, as it sees them; what several see alike counts
+    for each, and is looked at once."""
+    found: dict[tuple[int, int], dict[str, float]] = {}
+    of_clients = []
+    for client, indices in enumerate(dealt.tests):
+        view = None if dealt.views is None else dealt.views[client]
+        key = id(indices), 0 if view is None else client
+        if key not in found:
+            found[key] = means(client, _Asked(indices, view))
+        of_clients.append(found[key])
     if len(found) == 1:
-        return next(iter(found.values()))
-    of_clients = [found[id(indices)] for indices in dealt.tests]
+        return of_clients[0]
     return {name: fmean(of_client[name] for of_client in of_clients) for name in of_clients[0]}
 
 
@@ -113,8 +118,11 @@ def _of_the_cloud(trained: Trained) -> dict[str, float]:
     cloud, data = trained.simulation.server_work, trained.simulation.data
     assert cloud is not None
 
-    def means(indices: Tensor) -> dict[str, float]:
-        return _mean(cloud.scores(data.seen_by_server(i), data.labels[i]) for i in indices.split(BATCH))
+    def means(client: int, asked: _Asked) -> dict[str, float]:
+        return _mean(
+            cloud.scores(trained.shown(i, asked.view, "scored", client, int(i[0])), data.labels[i])
+            for i in asked.indices.split(BATCH)
+        )
 
     return _over_clients(trained.dealt, means)
 

@@ -39,10 +39,9 @@ def train_judge(spec: Spec, settings: JudgeSettings, data_root: str, out: Path) 
     rows = torch.randperm(len(indices), generator=draw)[:EXAMINED]
     indices, eyes = indices[rows], _eyes(styles[rows], draw)
     seen = _seen(dealt, indices, eyes, draw)
-    again = None
-    if dealt.style_views is not None and len(dealt.seen) > 1:
-        others = styles[rows].scatter(1, eyes.unsqueeze(1), 0)
-        again = _seen(dealt, indices, _eyes(others, draw), draw)[0]
+    others = styles[rows].scatter(1, eyes.unsqueeze(1), 0)
+    two = dealt.style_views is not None and bool(others.any(dim=1).all())
+    again = _seen(dealt, indices, _eyes(others, draw), draw)[0] if two else None
     quality = examined(network, seen, again, draw)
     save(network, shape, quality, out)
     return quality

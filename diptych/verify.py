@@ -128,8 +128,9 @@ def _captions(folder: Path, scale: str) -> dict[Path, bool]:
     study = load_study(scale)
     same = {}
     for file in sorted((folder / "figures").glob("*.png")):
-        paper, _, figure = file.stem.partition("-")
-        if study.papers[paper].figures[figure].data in ("records", "ranks"):
+        paper, _, name = file.stem.partition("-")
+        figure = study.papers[paper].figures.get(name) if paper in study.papers else None
+        if figure is not None and figure.data in ("records", "ranks"):
             same[file] = caption(file) == study.about(paper)
     return same
 

@@ -170,26 +170,25 @@ class Workflow:
 
     def judge(self) -> dict[str, Any]:
         """The run for whose data a judge is trained, and what its rule must notice a change of."""
-
-        def first(wildcards: Any) -> Spec:
-            return self._first_of_seed[f"{wildcards.paper}/{wildcards.condition}", int(wildcards.seed)]
-
-        def settings(wildcards: Any) -> str:
-            return f"{first(wildcards).data} {self.study.papers[wildcards.paper].judge}"
-
         return {
-            "run": lambda wildcards: first(wildcards).run,
+            "run": lambda wildcards: self.judged(wildcards).run,
             "scale": self.scale,
-            "settings": settings,
+            "settings": lambda wildcards: f"{self.judged(wildcards).data} {self.study.papers[wildcards.paper].judge}",
             "code": code_hash("diptych.judging"),
         }
 
+    def judged(self, wildcards: Any) -> Spec:
+        """The first run of a judge's condition and seed."""
+        judge = f"{wildcards.paper}/{wildcards.condition}/{wildcards.seed}"
+        return self._first_of_seed[_chosen("judge", judge, self._first_of_seed)]
+
     @cached_property
-    def _first_of_seed(self) -> dict[tuple[str, int], Spec]:
+    def _first_of_seed(self) -> dict[str, Spec]:
         """The first run of each condition and seed."""
-        first: dict[tuple[str, int], Spec] = {}
+        first: dict[str, Spec] = {}
         for name, spec in self.specs.items():
-            first.setdefault(("/".join(name.split("/")[:2]), spec.seed), spec)
+            paper, condition, *_, seed = name.split("/")
+            first.setdefault(f"{paper}/{condition}/{seed}", spec)
         return first
 
     def _runs_of(self, wildcards: Any) -> list[str]:

@@ -82,7 +82,7 @@ def examined(network: JudgeNetwork, seen: Views, again: Tensor | None, draw: tor
 
     Args:
         seen: images as clients see them, labels and clients.
-        again: the same images in the eyes of clients drawn anew, if several can see one.
+        again: the same images in the eyes of clients of another style each, if every image has several.
     """
     x, label, client = seen
     found: Quality = []

@@ -461,7 +461,8 @@ class Evaluator:
 
     def _note(self, name: str, columns: dict[str, Any], found: Evidence, value: float) -> None:
         """List it among the numbers that the claim rests on."""
-        name = found.measured_as.rsplit(":", 2)[0] or name  # without the counts
+        ways = dict.fromkeys(way.rsplit(":", 2)[0] for way in found.measured_as.split())  # without the counts
+        name = " ".join(ways) or name
         asked = {column: value for column, value in columns.items() if column not in ("table", "aggregate")}
         meant = self._meant({column: value for column, value in asked.items() if isinstance(value, str)})
         case = " ".join(value for value in meant.values() if isinstance(value, str))

@@ -196,6 +196,26 @@ def test_what_one_model_scores_is_the_mean_over_clients_and_not_over_their_image
     assert row["value"] == pytest.approx(sum(each) / 2)
 
 
+def test_the_cloud_is_scored_on_what_each_client_sees():
+    """Both have the same digits, one of them inverted."""
+    views = {"a": {"name": "plain"}, "b": {"name": "color-inversion"}}
+    settings = {"pool": "together", "styles": dict.fromkeys(views, "digits-plain[::4]"), "views": views}
+    dealt = partition(DataSettings(dataset="digit", image_size=8, server_share=0.2, **settings), "", seed=3)
+    algorithm = PSFedGAN(objective=objective("classification"), latent=6, width=8, synthetic=20, classifier_epochs=9)
+    simulation = Simulation(
+        algorithm, client_data(dealt, ""), training(rounds=1, optimiser_state="persistent", local_epochs=0.1), 7
+    )
+    simulation.run()
+    model, x = simulation.server_work.classifier.eval(), dealt.images[dealt.test[0]].float() / 255
+    with torch.no_grad():
+        seen = [view(x, torch.Generator()) for view in dealt.views]
+        said = [model.head(model.encoder(images)).argmax(dim=1) for images in seen]
+    plain, inverted = (float((answers == dealt.labels[dealt.test[0]]).float().mean()) for answers in said)
+    (row,) = [row for row in scores(trained(simulation, dealt)) if (row["client"], row["score"]) == (-1, "accuracy")]
+    assert plain > inverted + 0.1
+    assert row["value"] == pytest.approx((plain + inverted) / 2)
+
+
 def test_an_unseen_style_is_seen_as_its_view_shows_it():
     dealt = _with_an_unseen_style(views={"90": {"name": "color-inversion"}})
     simulation = _trained(FedAvg, dealt, rounds=5)

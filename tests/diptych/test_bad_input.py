@@ -201,6 +201,7 @@ def test_a_wrong_setting_of_the_workflow(config, words):
         ("layout", {"paper": "fedstile", "table": "table1"}, ["paper", "did you mean 'fedstyle'"]),
         ("folders", {"paper": "fedstyle", "method": "fedavgg"}, ["method of fedstyle", "did you mean 'fedavg'"]),
         ("sources", {"paper": "padpaf", "condition": "mnist"}, ["condition", "did you mean 'padpaf/mnist_"]),
+        ("judged", {"paper": "padpaf", "condition": "mnist_eight-clients", "seed": "9"}, ["judge", "/2011'"]),
         ("figure_data", {"figure": "fedstyle-figure55"}, ["figure", "did you mean 'fedstyle-figure5'"]),
     ],
 )

@@ -107,6 +107,13 @@ def test_every_claim_and_figure_is_on_it(board):
     assert numbered <= set(zip(board.figures["paper"], board.figures["figure"], strict=True))
 
 
+def test_what_a_claim_rests_on_names_the_judges_and_not_how_many_images_they_saw(board):
+    """Of distances whose seeds have judges of their own, as PaDPaF's have, each is named."""
+    several = [f.detail for f in board.findings if f.detail.count("fid:domain-classifier-") > 1]
+    assert several
+    assert not any("-generated" in detail for detail in several)
+
+
 def test_every_printed_cell_is_configured(board):
     assert all(cells[cells["paper"] != ""]["configured"].all() for cells in board.cells.values())
 
@@ -133,6 +140,7 @@ def test_a_figure_with_the_caption_of_another_day_is_found(tmp_path):
     assert verify(tmp_path).outputs == {figure: True}
     with Image.open(figure) as image:
         image.save(figure)
+        image.save(figure.with_name("somebodys.png"))  # which no paper has, and which is none of its business
     assert verify(tmp_path).stale == [figure]
 
 

@@ -144,6 +144,16 @@ def test_the_second_client_that_sees_an_image_sees_it_in_another_way(tmp_path, m
     }
 
 
+def test_where_an_image_has_one_style_nobody_else_sees_it(tmp_path):
+    """Each style has a source of its own, and a view."""
+    views = {"upright": {"name": "plain"}, "turned": {"name": "color-inversion"}}
+    data = DataSettings(dataset="mnist", styles=STYLES, views=views, image_size=8)
+    spec = _spec().model_copy(update={"data": data})
+    quality = train_judge(spec, JudgeSettings(width=4, features=8, epochs=1), "", tmp_path / "judge")
+    assert not [row for row in quality if "views=two" in row["setting"]]
+    assert [row for row in quality if row["metric"] == "accuracy"]
+
+
 def test_each_seed_has_a_judge_of_its_own(tmp_path):
     """Which images of an embedded source are for tests is drawn by the seed; their judge must not have seen them."""
     run = RunFolder(tmp_path)
