@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -18,8 +19,9 @@ COLUMNS = ["round", "client", "score", "value", "style", "part"]
 
 @dataclass(frozen=True)
 class _Asked:
-    """Images that a client's model is scored on: its test images, or the `part` of a `style` that no client has."""
+    """Images as a client sees them, to be scored on: its test images, or the `part` of a `style` that no client has."""
 
+    client: int
     indices: Tensor
     view: View | None
     style: str = ""
@@ -49,12 +51,12 @@ def scores(trained: Trained) -> list[dict[str, Any]]:
         model = used(trained, client)
         tensors = trained.algorithm.personal_model(model).state_dict()
         if pooled(trained.algorithm):
-            means = _over_clients(trained.dealt, lambda _, asked, model=model: _means(trained, 0, model, asked))
+            means = _over_clients(trained.dealt, partial(_means, trained, model))
             rows += _rows(trained, client, means, style="", part="")
         for asked in _asked(trained, client):
             key = asked.style, asked.part
             if asked.view is not None or key not in last or not _alike((tensors, asked.indices), last[key][:2]):
-                last[key] = (tensors, asked.indices, _means(trained, client, model, asked))
+                last[key] = (tensors, asked.indices, _means(trained, model, asked))
             rows += _rows(trained, client, last[key][2], style=asked.style, part=asked.part)
     if trained.simulation.server_work is not None:
         rows += _rows(trained, -1, _of_the_cloud(trained))
@@ -69,24 +71,28 @@ def _rows(trained: Trained, client: int, means: dict[str, float], **of: str) -> 
 def _asked(trained: Trained, client: int) -> Iterator[_Asked]:
     dealt = trained.dealt
     if not pooled(trained.algorithm):
-        yield _Asked(dealt.tests[client], None if dealt.views is None else dealt.views[client])
+        yield _Asked(client, dealt.tests[client], None if dealt.views is None else dealt.views[client])
     for style, name in enumerate(dealt.styles):
         if style not in dealt.seen:
             view = None if dealt.style_views is None else dealt.style_views[style]
-            yield _Asked(dealt.train[style], view, name, "train")
-            yield _Asked(dealt.test[style], view, name, "test")
+            yield _Asked(client, dealt.train[style], view, name, "train")
+            yield _Asked(client, dealt.test[style], view, name, "test")
 
 
-def _means(trained: Trained, client: int, model: nn.Module, asked: _Asked) -> dict[str, float]:
+def _means(trained: Trained, model: nn.Module, asked: _Asked) -> dict[str, float]:
     """Of images as the client sees them, or as their style is seen, the same in every round."""
     labels = trained.dealt.labels
     return _mean(
-        looked_at(trained.algorithm.scores, model, trained.shown(i, asked.view, "scored", client, int(i[0])), labels[i])
+        looked_at(trained.algorithm.scores, model, _seen(trained, asked, i), labels[i])
         for i in asked.indices.split(BATCH)
     )
 
 
-def _over_clients(dealt: Partition, means: Callable[[int, _Asked], dict[str, float]]) -> dict[str, float]:
+def _seen(trained: Trained, asked: _Asked, indices: Tensor) -> Tensor:
+    return trained.shown(indices, asked.view, "scored", asked.client, int(indices[0]))
+
+
+def _over_clients(dealt: Partition, means: Callable[[_Asked], dict[str, float]]) -> dict[str, float]:
     """The mean over clients of what is found on each one's test images, as it sees them; what several see alike counts
     for each, and is looked at once."""
     found: dict[tuple[int, int], dict[str, float]] = {}
@@ -95,7 +101,7 @@ def _over_clients(dealt: Partition, means: Callable[[int, _Asked], dict[str, flo
         view = None if dealt.views is None else dealt.views[client]
         key = id(indices), 0 if view is None else client
         if key not in found:
-            found[key] = means(client, _Asked(indices, view))
+            found[key] = means(_Asked(client, indices, view))
         of_clients.append(found[key])
     if len(found) == 1:
         return of_clients[0]
@@ -118,11 +124,8 @@ def _of_the_cloud(trained: Trained) -> dict[str, float]:
     cloud, data = trained.simulation.server_work, trained.simulation.data
     assert cloud is not None
 
-    def means(client: int, asked: _Asked) -> dict[str, float]:
-        return _mean(
-            cloud.scores(trained.shown(i, asked.view, "scored", client, int(i[0])), data.labels[i])
-            for i in asked.indices.split(BATCH)
-        )
+    def means(asked: _Asked) -> dict[str, float]:
+        return _mean(cloud.scores(_seen(trained, asked, i), data.labels[i]) for i in asked.indices.split(BATCH))
 
     return _over_clients(trained.dealt, means)
 

@@ -47,8 +47,9 @@ def measure(scale: str, data: Path, out: Path) -> None:
     for spec in published.specs.values():
         if spec.labels["paper"] not in study.papers or spec.seed != published.scale.seeds[0]:
             continue
-        where = {"run": spec.run, "seed": spec.seed, "spec": spec.digest, "code": code(spec)}
-        rows += [common | spec.labels | where | row | origin for row in _counts(spec, data)]
+        for row in _counts(spec, data):  # nothing of programs that are not ours, whose code nobody here can hash
+            where = {"run": spec.run, "seed": spec.seed, "spec": spec.digest, "code": code(spec)}
+            rows.append(common | spec.labels | where | row | origin)
     rows += [row | {"scale": scale} | origin for row in propositions.records(study.papers)]
     write_csv(out, rows, COLUMNS)
 

@@ -50,7 +50,7 @@ def _heat(axis: Axes, part: pd.DataFrame, top: int, *, bar: bool) -> None:
     axis.vlines(edges, *axis.get_ylim(), color="white", linewidth=2)
     for style in dict.fromkeys(styles):
         members = [n for n, s in enumerate(styles) if s == style]
-        axis.text(np.mean(members) + 0.5, -0.15, style, ha="center", va="bottom", fontsize=8)
+        axis.text(float(np.mean(members)) + 0.5, -0.15, style, ha="center", va="bottom", fontsize=8)
 
 
 def class_fractions(counts: pd.DataFrame) -> Figure:

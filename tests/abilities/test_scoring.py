@@ -168,7 +168,7 @@ def test_a_pooled_client_is_tested_on_what_clients_have_and_on_what_they_have_no
         (0, "90", "train"),
         (0, "90", "test"),
     ]
-    assert torch.equal(asked.call_args_list[0].args[3].indices, dealt.test[0])
+    assert torch.equal(asked.call_args_list[0].args[2].indices, dealt.test[0])
 
 
 @pytest.mark.parametrize("kind", [Centralized, PSFedGAN])
