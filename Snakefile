@@ -167,7 +167,7 @@ rule count:
     log: f"{results}/logs/evaluate/counted.log"
     params:
         scale=flow.scale,
-        cells=flow.cells(),
+        counted=flow.counted(),
         code=code_hash("diptych.counted", "methods.fedinb", "methods.ps_fedgan", "methods.full_gan"),
     message: "count what needs no run"
     shell: "diptych count --scale {params.scale} --out {output} > {log} 2>&1"

@@ -215,6 +215,11 @@ class Workflow:
             if runs is None or cell.spec.run in runs
         ]
 
+    def counted(self) -> list[str]:
+        """A parameter that changes with what is counted: published specifications, of runs of other scales, too."""
+        published = load_study("paper").specs.values()
+        return list(dict.fromkeys(spec.digest for spec in published if spec.labels["paper"] in self.study.papers))
+
     def measured(self, wildcards: Any) -> str:
         """How a paper's runs are measured, and how theirs were, as a parameter."""
         return f"{self.paper(wildcards).evaluation} {self._published[wildcards.paper]}"

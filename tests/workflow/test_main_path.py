@@ -159,6 +159,12 @@ def test_a_changed_judge_is_trained_again_and_no_run(made):
         ("reporting/cells.py", "import pandas as pd", "import pandas as pd\n\nREAD = 1", {"table", "claim"}),
         ("config/scales/tiny.yaml", "numbers mean nothing", "numbers mean little", {"table", "claim", "figure"}),
         ("config/papers/fedstyle.yaml", "rounds: 100", "rounds: 150", {"count", "evaluate", "records"}),
+        (
+            "config/papers/padpaf.yaml",
+            "horizontal-flip, share: 0.5",
+            "horizontal-flip, share: 0.4",
+            {"count"},
+        ),  # no run here
     ],
 )
 def test_what_hangs_on_a_file_is_made_again_and_nothing_trained(file, old, new, redone, made):
