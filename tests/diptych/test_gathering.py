@@ -20,8 +20,8 @@ def _gathered(scale: str, run: str, styles: list[str], folder) -> pd.DataFrame:
 
 
 def test_a_number_over_all_styles_is_on_stand_ins_if_one_of_them_is(tmp_path):
-    cell = next(cell for cell in load_study("reference").cells if "svhn" in cell.stand_ins)
-    found = _gathered("reference", cell.spec.run, ["mnist", "svhn", "all"], tmp_path)
+    cell = next(cell for cell in load_study("reference-fedstyle").cells if "svhn" in cell.stand_ins)
+    found = _gathered("reference-fedstyle", cell.spec.run, ["mnist", "svhn", "all"], tmp_path)
     assert dict(zip(found["style"], found["stand_in"], strict=True)) == {"mnist": "", "svhn": "yes", "all": "yes"}
 
 

@@ -193,7 +193,7 @@ def test_means_of_single_steps_differ_from_fedadams_by_the_servers_adam_alone(sc
 
 def test_apfls_own_features_are_measured_by_both_readings():
     """Where Table 1 is measured on real digits."""
-    specs = load_study("reference").specs
+    specs = load_study("reference-fedstyle").specs
     for ssl in ("simclr", "simsiam"):
         run = f"fedstyle/digit_1_iid_{ssl}/apfl"
         local, mixture = (build_algorithm(specs[f"{run}/{name}/2011"], 10) for name in ("default", "mixture"))
@@ -250,9 +250,9 @@ def test_what_is_not_run_has_a_reason(scale):
 def test_stand_ins_are_known():
     cells = [cell for cell in load_study("digits").cells if cell.spec.labels["paper"] == "fedstyle"]
     assert all(cell.stand_ins == {"mnist", "svhn", "usps"} for cell in cells)
-    assert {cell.stand_ins for cell in load_study("reference").cells} == {frozenset({"svhn"})}
+    assert {cell.stand_ins for cell in load_study("reference-fedstyle").cells} == {frozenset({"svhn"})}
     assert {cell.stand_ins for cell in load_study("reduced").cells} == {frozenset()}
-    assert "svhn is played by mnist-m" in load_study("reference").about("fedstyle")
+    assert "svhn is played by mnist-m" in load_study("reference-fedstyle").about("fedstyle")
     assert "Stand-ins" not in load_study("reference-padpaf").about("padpaf")
     about = load_study("digits").about("padpaf")
     assert "brightness, color-inversion, gaussian-blur" in about
