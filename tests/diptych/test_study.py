@@ -260,14 +260,14 @@ def test_stand_ins_are_known():
 
 
 def test_a_scale_says_with_how_many_seeds_runs_are_repeated_and_not_how_many_it_knows():
-    study = load_study("reference-psfedgan")
-    assert study.about("psfedgan").startswith("Scale reference-psfedgan (1 to 3 seeds): ")
-    assert study.seeds["psfedgan/fmnist_split-1/ps-fedgan/default"] == [2011]
-    assert study.seeds["psfedgan/mnist_split-1/ps-fedgan/default"] == study.scale.seeds == [2011, 2012, 2013]
+    study = load_study("reference-feddva")
+    assert study.about("feddva").startswith("Scale reference-feddva (1 to 3 seeds): ")
+    assert study.seeds["feddva/mnist_client-marks/feddva/labels-once"] == [2011]
+    assert study.seeds["feddva/mnist_client-marks/feddva/default"] == study.scale.seeds == [2011, 2012, 2013]
     assert load_study("reference-common").about("common").startswith("Scale reference-common (3 seeds): ")
     assert load_study("digits").about("padpaf").startswith("Scale digits (1 seed): ")
     nowhere = study.without({spec.labels["dataset"] for spec in study.specs.values()})
-    assert nowhere.about("psfedgan").startswith("Scale reference-psfedgan (0 seeds): ")
+    assert nowhere.about("feddva").startswith("Scale reference-feddva (0 seeds): ")
 
 
 @pytest.mark.parametrize("scale", ["paper", "reference-common"])
