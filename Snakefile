@@ -229,7 +229,7 @@ rule figure:
     input: flow.figure_data
     output: multiext(f"{results}/figures/{{figure}}", png=".png", pdf=".pdf", svg=".svg")
     log: f"{results}/logs/figures/{{figure}}.log"
-    params: scale=flow.scale, words=flow.words, printed=printed, code=code_hash("reporting.figures", "diptych.outputs")
+    params: scale=flow.scale, words=flow.words, printed=printed, code=code_hash("diptych.drawing")
     group: "drawing"
     message: "draw {wildcards.figure}"
     shell: "diptych figure {wildcards.figure} --scale {params.scale} --data {input} --out {output} > {log} 2>&1"

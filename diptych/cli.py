@@ -5,7 +5,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from common.errors import InputError
 from common.files import check_writable, data_folder, data_root
@@ -191,6 +191,9 @@ def _parser() -> argparse.ArgumentParser:
     p = command("verify", _verify, "whether records, tables and claims of a folder are what would be made today")
     p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
     p.add_argument("--board", type=Path, help="the board that was made of it")
+
+    p = command("remake", _remake, "make the tables, claims and figures of a folder anew that are made of its records")
+    p.add_argument("folder", type=Path, help="likewise")
 
     p = command("report", _report, "everything that records say, as one HTML file that opens from disk")
     p.add_argument("folders", type=Path, nargs="+", help="with records.csv in them, or in folders of theirs")
@@ -430,29 +433,16 @@ def _report(options: argparse.Namespace) -> None:
     print(f"open {options.out} in a browser")
 
 
-def _figure(options: argparse.Namespace) -> None:
-    from common.arrays import read_arrays
-    from common.errors import choose
-    from diptych.outputs import layout_of
-    from diptych.study import load_study
-    from reporting.cells import found_in
-    from reporting.figures import FIGURES, in_words, write_figure
-    from reporting.ranks import told
-    from reporting.records import read_csv, read_records
+def _remake(options: argparse.Namespace) -> None:
+    from diptych.verify import remake
 
-    name = choose("figure", options.name, FIGURES)
-    study = load_study(options.scale)
-    paper, _, figure = name.partition("-")
-    config = study.papers[choose(f"paper of {options.scale}", paper, study.papers)]
-    kind = config.figures[figure].data
-    read: Any = {"records": read_records, "ranks": read_records, "samples": read_arrays}.get(kind, read_csv)
-    data = read(options.source)
-    try:
-        if kind == "ranks":
-            layout = layout_of(paper, "ranks", config)
-            drawn = told(layout, found_in(layout, data))
-        else:
-            drawn = in_words(data, config.words) if kind == "records" else data
-        write_figure(name, drawn, study.about(paper), options.out)
-    except KeyError as error:
-        raise InputError(f"{options.source}: the figure needs {error}, which is not in it") from error
+    print(f"{len(remake(options.folder))} tables, lists of claims and figures made of the records in {options.folder}")
+
+
+def _figure(options: argparse.Namespace) -> None:
+    from common.errors import choose
+    from diptych.drawing import figure
+    from diptych.study import load_study
+    from reporting.figures import FIGURES
+
+    figure(load_study(options.scale), choose("figure", options.name, FIGURES), options.source, options.out)

@@ -14,10 +14,11 @@ from common.errors import InputError
 from diptych import counted, outputs, propositions, simpson
 from diptych.board import board_of, titles
 from diptych.configuration import names_in
-from diptych.study import load_study
+from diptych.drawing import figure
+from diptych.study import Study, load_study
 from reporting.board import write_board
 from reporting.evidence import RECORDS
-from reporting.figures import caption
+from reporting.figures import FORMATS, caption
 from reporting.records import read_records
 
 
@@ -63,23 +64,51 @@ def verify(folder: Path, board: Path | None = None) -> Verified:
     Raises:
         InputError: there are no records in it.
     """
-    files = sorted(folder.glob(RECORDS))
-    if not files:
-        raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
     runs: list[dict[str, str]] = []
     same: dict[Path, bool] = {}
-    for file in files:
+    for file in _records_in(folder):
         records = read_records(file)
+        study = load_study(records["scale"].iloc[0])
         runs += [{"folder": file.parent.name, **row} for row in _runs(records)]
         with tempfile.TemporaryDirectory() as made:
-            for output in sorted(file.parent.glob("*/*.md")):
-                same |= _same(output, records, Path(made))
-        same |= _captions(file.parent, records["scale"].iloc[0])
+            for output in _laid_out(file.parent):
+                same |= _same(study, output, records, Path(made))
+        for output in _drawn_of_records(file.parent, study):
+            same[output] = caption(output) == study.about(output.stem.partition("-")[0])
     if board is not None:
         with tempfile.TemporaryDirectory() as made:
             write_board(board_of(folder), titles(), Path(made) / board.name)
             same[board] = _text(board) == _text(Path(made) / board.name)
     return Verified(pd.DataFrame(runs), same)
+
+
+def remake(folder: Path) -> list[Path]:
+    """Make the tables, claims and figures that are in a folder of several scales, and that its records make, anew.
+
+    Returns:
+        what was made: Markdown files, beside which others of the same stem are made with them, and PNG files.
+
+    Raises:
+        InputError: there are no records in it.
+    """
+    made = []
+    for file in _records_in(folder):
+        records = read_records(file)
+        study = load_study(records["scale"].iloc[0])
+        for output in _laid_out(file.parent):
+            _make(study, output, records, output)
+            made.append(output)
+        for output in _drawn_of_records(file.parent, study):
+            figure(study, output.stem, file, [f for end in FORMATS if (f := output.with_suffix(f".{end}")).exists()])
+            made.append(output)
+    return made
+
+
+def _records_in(folder: Path) -> list[Path]:
+    files = sorted(folder.glob(RECORDS))
+    if not files:
+        raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
+    return files
 
 
 def _runs(records: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -112,27 +141,33 @@ def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:
     )
 
 
-def _same(output: Path, records: pd.DataFrame, made: Path) -> dict[Path, bool]:
+def _same(study: Study, output: Path, records: pd.DataFrame, made: Path) -> dict[Path, bool]:
     """Whether the tables or claims in a file, and in those beside it, are what the records make."""
-    study = load_study(records["scale"].iloc[0])
-    if output.parent.name == "tables":
-        outputs.table(study, outputs.named(study, output.stem), records, made / output.name)
-    elif output.parent.name == "claims":
-        outputs.claims(study, output.stem, records, made / output.name)
+    _make(study, output, records, made / output.name)
     files = [output.with_suffix(suffix) for suffix in (".md", ".csv", ".tex")]
     return {file: _text(file) == _text(made / file.name) for file in files if (made / file.name).exists()}
 
 
-def _captions(folder: Path, scale: str) -> dict[Path, bool]:
-    """Whether figures that are drawn from records say of their scale what it says today; of others runs may be gone."""
-    study = load_study(scale)
-    same = {}
+def _make(study: Study, output: Path, records: pd.DataFrame, out: Path) -> None:
+    """Make anew what such a file of tables or of claims holds."""
+    if output.parent.name == "tables":
+        outputs.table(study, outputs.named(study, output.stem), records, out)
+    else:
+        outputs.claims(study, output.stem, records, out)
+
+
+def _laid_out(folder: Path) -> list[Path]:
+    """Tables and claims in a folder."""
+    return sorted([*folder.glob("tables/*.md"), *folder.glob("claims/*.md")])
+
+
+def _drawn_of_records(folder: Path, study: Study) -> Iterator[Path]:
+    """Figures in a folder that are drawn from records alone; of others the runs may be gone."""
     for file in sorted((folder / "figures").glob("*.png")):
         paper, _, name = file.stem.partition("-")
-        figure = study.papers[paper].figures.get(name) if paper in study.papers else None
-        if figure is not None and figure.data in ("records", "ranks"):
-            same[file] = caption(file) == study.about(paper)
-    return same
+        drawn = study.papers[paper].figures.get(name) if paper in study.papers else None
+        if drawn is not None and drawn.data in ("records", "ranks"):
+            yield file
 
 
 def _text(file: Path) -> str:

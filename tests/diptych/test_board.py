@@ -144,6 +144,23 @@ def test_a_figure_with_the_caption_of_another_day_is_found(tmp_path):
     assert verify(tmp_path).stale == [figure]
 
 
+def test_what_is_not_of_the_records_is_made_again(tmp_path):
+    """A table, claims and a figure that somebody has changed; a page of notes is nobody's business."""
+    folder = shutil.copytree(REFERENCE / "fedstyle", tmp_path / "fedstyle")
+    for changed in ("tables/fedstyle-table5.tex", "claims/fedstyle.csv", "notes.md"):
+        (folder / changed).write_text("mine")
+    figure = folder / "figures" / "fedstyle-figure-stylised.png"
+    with Image.open(figure) as image:
+        image.save(figure)
+    assert len(verify(tmp_path).stale) == 3
+    assert main(["remake", str(tmp_path)]) == 0
+    assert verify(tmp_path).stale == []
+    for file in ("tables/fedstyle-table5.tex", "claims/fedstyle.csv"):
+        assert (folder / file).read_bytes() == (REFERENCE / "fedstyle" / file).read_bytes()
+    assert (folder / "notes.md").read_text() == "mine"
+    assert not figure.with_suffix(".pdf").exists(), "only what was there"
+
+
 def test_what_today_would_make_of_a_run(tmp_path):
     """The same specification and code; other code; another specification."""
     (tmp_path / "untrained").mkdir()
@@ -156,7 +173,7 @@ def test_what_today_would_make_of_a_run(tmp_path):
     assert states["of a specification that is no longer asked for"] == 1
 
 
-@pytest.mark.parametrize("command", ["board", "verify"])
+@pytest.mark.parametrize("command", ["board", "verify", "remake"])
 def test_a_folder_without_records(command, tmp_path, capsys):
     more = ["--out", str(tmp_path / "b.md")] if command == "board" else []
     assert main([command, str(tmp_path), *more]) == 2
