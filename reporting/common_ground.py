@@ -180,7 +180,7 @@ def critical_differences(ranks: pd.DataFrame) -> Figure:
     for axis, measure, table in zip(axes.flat, measures, tables, strict=True):
         blocks, methods = table.shape
         cd = critical_difference(methods, blocks)
-        critical_difference_diagram(
+        drawn = critical_difference_diagram(
             table.mean(),
             nemenyi(table),
             ax=axis,
@@ -190,6 +190,8 @@ def critical_differences(ranks: pd.DataFrame) -> Figure:
             elbow_props={"linewidth": 0.6, "color": "0.15"},
             marker_props={"s": 8},
         )
+        for (bar,) in drawn["crossbars"]:  # comes from a set, in whose order it would not be the same picture twice
+            bar.set_xdata(sorted(bar.get_xdata()))
         axis.grid(visible=False)
         axis.set_xticks(range(1, methods + 1))
         axis.tick_params(labelsize=7)

@@ -552,6 +552,9 @@ def test_critical_differences_name_every_method_with_its_mean_rank():
         texts = {text.get_text() for text in axis.texts}
         for called, mean in means[measure].items():
             assert {f"{called} {mean:.1f}", f"{mean:.1f} {called}"} & texts
+        bars = [line.get_xdata() for line in axis.lines if len({*line.get_ydata()}) == 1 and line.get_ydata()[0] < 0]
+        assert max(map(len, bars)) > 5
+        assert all(list(bar) == sorted(bar) for bar in bars), "the same picture, whatever strings are hashed to"
     plt.close(figure)
 
 
