@@ -235,7 +235,7 @@ def test_what_is_not_run_has_a_reason(scale):
     study, paper = load_study(scale), load_study("paper")
     beyond = {
         "reference-feddva": {"celeba", "cifar10"},  # the faces that were at hand
-        "reference-fedstyle-objects": {"office-home"},  # played by PACS
+        "reference-fedstyle-objects": {"office-home", "adaptiope"},  # played by PACS
         "reference-padpaf": {"cifar10"},
         "reference-psfedgan": {"cifar10"},  # Split-1
     }
