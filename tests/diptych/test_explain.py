@@ -141,10 +141,10 @@ def test_a_cell_that_no_paper_prints_is_of_the_runs_of_its_row(asked, runs):
 
 
 def test_the_seeds_are_those_that_the_cell_is_measured_with():
-    study = load_study("reference-psfedgan")
-    said = [explain(study, "psfedgan-table1", "ps-fedgan", f"split-1 {data}") for data in ("fmnist", "mnist")]
-    assert "ps-fedgan/default, seeds 2011\n" in said[0]
-    assert "ps-fedgan/default, seeds 2011, 2012, 2013\n" in said[1]
+    study = load_study("reference-fedinb")
+    table4, table5 = explain(study, "fedinb-table4", "fedavg", "75 1"), explain(study, "fedinb-table5", "0", "fedinb-indae")
+    assert "fedavg/default, seeds 2011\n" in table4
+    assert "fedinb/indae, seeds 2011, 2012, 2013, 2014\n" in table5
 
 
 @pytest.mark.parametrize(
