@@ -6,6 +6,7 @@ that are there. A `Referee` decides comparisons: on means, or so that one is tru
 seeds says so, and else as unknown as what was not measured.
 """
 
+import copy
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -174,7 +175,7 @@ class Number:
 
     def _with(self, other: Any, operate: Callable[[float, float], float]) -> "Number | Unknown":
         if isinstance(other, Unknown):
-            return other
+            return NotImplemented  # which says for itself what comes of it
         if not isinstance(other, Number):
             pairs = {seed: (value, float(other)) for seed, value in self.values.items()}
         elif not other.random:
@@ -212,6 +213,8 @@ class Number:
         return Size(self)
 
     def _above(self, other: Any, *, or_equal: bool, sign: int = 1) -> Truth:
+        if isinstance(other, PartOfSeveral):
+            return NotImplemented  # each of them is asked
         difference = (self - other) * sign if not isinstance(other, Unknown) else other
         return difference if isinstance(difference, Unknown) else self.referee.above_zero(difference, or_equal=or_equal)
 
@@ -261,16 +264,16 @@ class Deviation:
     referee: Referee
 
     def __gt__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self.referee.wider(self.of, other.of, or_equal=False)
+        return NotImplemented if isinstance(other, Unknown) else self.referee.wider(self.of, other.of, or_equal=False)
 
     def __ge__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else self.referee.wider(self.of, other.of, or_equal=True)
+        return NotImplemented if isinstance(other, Unknown) else self.referee.wider(self.of, other.of, or_equal=True)
 
     def __lt__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else other > self
+        return NotImplemented if isinstance(other, Unknown) else other > self
 
     def __le__(self, other: Any) -> Any:
-        return other if isinstance(other, Unknown) else other >= self
+        return NotImplemented if isinstance(other, Unknown) else other >= self
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,6 +313,28 @@ class ExtremeNumber(Extreme, Number):
 @dataclass(frozen=True, eq=False)
 class ExtremeDeviation(Extreme, Deviation):
     """Of deviations."""
+
+
+class PartOfSeveral(Extreme, Unknown):
+    """The largest or the smallest of several of which some were not measured.
+
+    Which it is nobody knows, but those that were can tell already that it is not below a bound, or above it.
+    """
+
+    def _compared(self, compare: Callable[[Any, Any], Truth], bound: Any, *, every: bool) -> Truth:
+        before = copy.deepcopy(self.referee)
+        truth = super()._compared(compare, bound, every=every)
+        if isinstance(truth, bool):
+            return truth
+        self.referee.differences, self.referee.seeds = before.differences, before.seeds  # nothing rests on these
+        self.referee.truths = before.truths
+        return Unknown()
+
+    def _is_unknown(self, *_: Any) -> Unknown:
+        return Unknown()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __abs__ = _is_unknown
+    __eq__ = __ne__ = _is_unknown  # type: ignore[assignment]
 
 
 def _every(truths: list[Truth]) -> Truth:
@@ -480,7 +505,7 @@ class Evaluator:
         return next((truth for truth in asked if isinstance(truth, Unknown)), True)
 
     def max(self, *values: Any, key: Any = None) -> Any:
-        """The largest, or with a key the value of which that has the largest mean; unknown if one is."""
+        """The largest, or with a key the value of which that has the largest mean, unknown if one is."""
         values = tuple(values[0]) if len(values) == 1 else values
         if key is None:
             return _extreme(values, largest=True)
@@ -495,7 +520,7 @@ class Evaluator:
         return values[best]
 
     def min(self, *values: Any) -> Any:
-        """The smallest; unknown if one is."""
+        """The smallest."""
         return _extreme(tuple(values[0]) if len(values) == 1 else values, largest=False)
 
     def sum(self, values: Iterable[Any]) -> Any:
@@ -522,15 +547,15 @@ class Evaluator:
 
 
 def _extreme(values: tuple[Any, ...], *, largest: bool) -> Any:
-    """The largest or the smallest of numbers, constants among them, or of deviations; unknown if one is."""
+    """The largest or the smallest of numbers, constants among them, or of deviations, as far as they are known."""
     unknown, pick = [value for value in values if isinstance(value, Unknown)], max if largest else min
-    if unknown:
-        return unknown[0]
     measured = [value for value in values if isinstance(value, Number | Deviation)]
     if not measured:
-        return pick(values)
-    referee = measured[0].referee
-    values = tuple(v if isinstance(v, Number | Deviation) else Number({"": v}, frozenset(), referee) for v in values)
+        return unknown[0] if unknown else pick(values)
+    referee, known = measured[0].referee, (Number, Deviation, Unknown)
+    values = tuple(v if isinstance(v, known) else Number({"": v}, frozenset(), referee) for v in values)
+    if unknown:
+        return PartOfSeveral(referee, values, largest)
     best = pick(values, key=_mean)
     if isinstance(best, Deviation):
         return ExtremeDeviation(best.of, best.referee, values, largest)

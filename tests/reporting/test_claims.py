@@ -62,7 +62,12 @@ def test_all_is_known_when_no_completion_changes_it(truths):
         ("max(q('accuracy', method=m) for m in ('a', 'b')) == 0.75", True),
         ("max(('a', 'b'), key=lambda m: q('accuracy', method=m)) == 'a'", True),
         ("max(('a', 'z'), key=lambda m: q('accuracy', method=m)) == 'a'", None),
-        ("min(q('accuracy', method='a'), q('accuracy', method='z')) < 1", None),
+        ("min(q('accuracy', method='a'), q('accuracy', method='z')) < 1", True),
+        ("min(q('accuracy', method='a'), q('accuracy', method='z')) < 0.5", None),
+        ("max(q('accuracy', method='z'), q('accuracy', method='y')) > 0", None),
+        ("max(q('accuracy', method='z'), 0.5) - 0.1 > 0", None),
+        ("max(q('accuracy', method=m) for m in 'az') == 0.75", None),
+        ("abs(max(q('accuracy', method=m) for m in 'az')) < 1", None),
         ("sum(q('accuracy', method=m) for m in ('a', 'b')) == 1", True),
         ("sum(q('accuracy', method=m) for m in ('a', 'z')) > 0", None),
         ("q('accuracy', method=('a', 'y')) == 0.75", True),
@@ -71,6 +76,29 @@ def test_all_is_known_when_no_completion_changes_it(truths):
 )
 def test_expressions(expression, truth):
     assert _evaluator(a=0.75, b=0.25).truth(expression) is truth
+
+
+@pytest.mark.parametrize("values", itertools.product([0.2, 0.5, 0.8, None], repeat=3))
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "q('m', method='a') {} {}(q('m', method=x) for x in 'bc')",
+        "{1}(q('m', method=x) for x in 'bc') {0} q('m', method='a')",
+    ],
+)
+def test_a_comparison_with_the_largest_is_known_when_no_completion_changes_it(asked, values):
+    """Of what was not measured, it may be below all that was, as high, or above."""
+    for extreme, compared in itertools.product(("max", "min"), ("<", "<=", ">", ">=")):
+        expression = asked.format(compared, extreme)
+        outcomes = {
+            _over([{"metric": "m", "method": m, "value": v} for m, v in zip("abc", c, strict=True)]).truth(expression)
+            for c in itertools.product(*[[v] if v is not None else [-9.0, 0.2, 0.5, 0.8, 9.0] for v in values])
+        }
+        measured = [
+            {"metric": "m", "method": m, "value": v} for m, v in zip("abc", values, strict=True) if v is not None
+        ]
+        expected = outcomes.pop() if len(outcomes) == 1 and values[0] is not None else None
+        assert _over([*measured, {"metric": "other", "value": 0}]).truth(expression) is expected
 
 
 def test_a_number_is_the_mean_over_seeds():
@@ -466,6 +494,25 @@ def test_arithmetic_on_a_largest_goes_on_with_the_one_of_that_mean():
 def test_a_constant_may_be_the_largest_or_the_smallest(asked, verdict):
     asked = asked.format(**{name: f"q('accuracy', method='{name}')" for name in "ab"})
     assert _said(asked, a=[0.30, 0.31, 0.32], b=[0.90, 0.91, 0.89]).verdict == verdict
+
+
+def test_one_that_is_above_refutes_though_another_was_not_measured():
+    """One that is below proves nothing, and arithmetic does not know with which to go on."""
+    unknown = ABOVE_ALL.replace("'bc'", "'bz'")
+    assert _said(unknown, a=[0.70, 0.71, 0.72], b=TIGHT).verdict == "contradicted"
+    assert _said(unknown, a=[0.90, 0.91, 0.92], b=TIGHT).verdict == "not measured"
+    assert _said(unknown, a=[0.80, 0.81, 0.85], b=TIGHT).verdict == "not measured", (
+        "within noise, which decides nothing"
+    )
+    assert _said(f"{unknown} + 9", a=[0.70, 0.71, 0.72], b=TIGHT).verdict == "not measured"
+    alone, beside = ABOVE_ALL.replace("'bc'", "'b'"), ABOVE_ALL.replace("'bc'", "'wz'")
+    values = {"a": [0.90, 0.92, 0.91], "b": [0.88, 0.89, 0.87], "w": [0.80, 0.78, 0.89]}
+    for other in (beside, "q('accuracy', method='z') > 0"):
+        assert _said(f"all([{alone}, {other}])", **values).verdict == "for", "what decides nothing is no noise"
+    deviations = "sd('accuracy', method='a') > max(sd('accuracy', method=m) for m in 'bz')"
+    low, high = ([*_spread(std, 6)] for std in (0.1, 0.3))
+    assert _said(deviations, a=low, b=high).verdict == "contradicted"
+    assert _said(deviations, a=high, b=low).verdict == "not measured"
 
 
 def test_a_deviation_above_the_largest_is_above_each():
