@@ -334,7 +334,7 @@ class PartOfSeveral(Extreme, Unknown):
         return Unknown()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __abs__ = _is_unknown
-    __eq__ = __ne__ = _is_unknown  # type: ignore[assignment]
+    __eq__ = __ne__ = _is_unknown
 
 
 def _every(truths: list[Truth]) -> Truth:
