@@ -213,9 +213,9 @@ class Number:
         return Size(self)
 
     def _above(self, other: Any, *, or_equal: bool, sign: int = 1) -> Truth:
-        if isinstance(other, PartOfSeveral):
-            return NotImplemented  # each of them is asked
-        difference = (self - other) * sign if not isinstance(other, Unknown) else other
+        if isinstance(other, Unknown):
+            return NotImplemented
+        difference = (self - other) * sign
         return difference if isinstance(difference, Unknown) else self.referee.above_zero(difference, or_equal=or_equal)
 
     def __gt__(self, other: Any) -> Any:
