@@ -5,7 +5,7 @@ a search has chosen where a paper is silent. Imports no torch.
 """
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -118,11 +118,16 @@ class Study:
         counts = {len(seeds) for run, seeds in self.seeds.items() if run.startswith(f"{paper}/")} or {0}
         least, most = min(counts), max(counts)
         seeds = f"{least} to {plural(most, 'seed')}" if least < most else plural(most, "seed")
+        played = {
+            (style, cell.spec.labels["dataset"]): cell.spec.data.styles[style]
+            for cell in self.cells
+            if cell.spec.labels["paper"] == paper
+            for style in sorted(cell.stand_ins)
+        }
+        of_style = Counter(style for style, _ in {(style, source) for (style, _), source in played.items()})
         players: dict[str, dict[str, None]] = {}
-        for cell in self.cells:
-            if cell.spec.labels["paper"] == paper:
-                for style in sorted(cell.stand_ins):
-                    players.setdefault(cell.spec.data.styles[style], {})[style] = None
+        for (style, dataset), source in played.items():
+            players.setdefault(source, {})[style if of_style[style] == 1 else f"{style} of {dataset}"] = None
         parts = (f"{', '.join(styles)} {_by(styles)} {source}" for source, styles in players.items())
         stand_ins = f" Stand-ins: {'; '.join(parts)}." if players else ""
         return f"Scale {self.name} ({seeds}): {' '.join(self.scale.about.split())}{stand_ins}"

@@ -253,6 +253,9 @@ def test_stand_ins_are_known():
     assert {cell.stand_ins for cell in load_study("reference-fedstyle").cells} == {frozenset({"svhn"})}
     assert {cell.stand_ins for cell in load_study("reduced").cells} == {frozenset()}
     assert "svhn is played by mnist-m" in load_study("reference-fedstyle").about("fedstyle")
+    about = load_study("reference-fedstyle-objects").about("fedstyle")  # of which both data sets have a style `product`
+    assert "product of office-home is played by pacs/sketch" in about
+    assert "art, product of adaptiope are played by pacs/art_painting" in about
     assert "Stand-ins" not in load_study("reference-padpaf").about("padpaf")
     about = load_study("digits").about("padpaf")
     assert "brightness, color-inversion, gaussian-blur" in about
