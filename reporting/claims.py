@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from common.files import written
@@ -55,6 +56,8 @@ class Finding:
         why: the reason of the verdict.
         grade, scale, seeds: of the numbers that it rests on, the least of them; of two that are compared, the seeds
             that both have.
+        budget: the share of the published training that those have had which have had the least of it; NaN if it is not
+            known, or if nothing was measured.
         hold, measured, asked: of several comparisons that all must hold.
         detail: the numbers.
         passed_over: what other scales say.
@@ -69,6 +72,7 @@ class Finding:
     grade: str
     scale: str
     seeds: int
+    budget: float
     hold: int
     measured: int
     asked: int
@@ -77,10 +81,11 @@ class Finding:
     passed_over: str = ""
 
     @property
-    def rank(self) -> tuple[bool, int, int, int]:
-        """The smaller, the better it is founded."""
+    def rank(self) -> tuple[bool, int, int, float, int]:
+        """The smaller, the better it is founded: as published, then more comparisons, more training, more seeds."""
         grade = RANK.index(Grade(self.grade)) if self.grade else len(RANK)
-        return self.verdict is Outcome.NOT_MEASURED, grade, -self.measured, -self.seeds
+        unmeasured = self.verdict is Outcome.NOT_MEASURED
+        return unmeasured, grade, -self.measured, -float(np.nan_to_num(self.budget)), -self.seeds
 
     @property
     def told(self) -> str:
@@ -192,6 +197,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
         "why": why or ("" if random or truth is None else COUNTED_ALONE),
         "grade": str(grade or ""),
         "seeds": seeds,
+        "budget": float(np.min([found.budget for found in used])) if used else float("nan"),
         "hold": tally.hold,
         "measured": tally.measured,
         "asked": tally.asked,

@@ -351,6 +351,30 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
 
 
 @pytest.mark.parametrize(
+    ("budgets", "stands"),
+    [
+        ((("0.1", "0.1"), ("0.5", "0.5")), "longer"),
+        ((("0.1", "0.1"), ("0.5", "0.05")), "a-short"),  # the least of those that it rests on
+        ((("0.1", "0.1"), ("0.5", "")), "a-short"),  # and what is not known is no length
+    ],
+)
+def test_of_two_findings_alike_the_one_on_longer_runs_stands(budgets, stands, monkeypatch):
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    rows = [
+        {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "scale": scale}
+        | {"differs": "training.rounds", "budget": share}
+        for scale, shares in zip(("a-short", "longer"), budgets, strict=True)
+        for style in "xyz"
+        for seed in "1234"[: 3 + (scale == "a-short")]
+        for m, value, share in (("a", 0.5, shares[0]), ("b", 0.1 + 0.001 * int(seed), shares[1]))
+    ]
+    (found,) = findings("fedstyle", _records(rows), {})
+    assert found.scale == stands
+    assert found.budget == (0.5 if stands == "longer" else 0.1)
+
+
+@pytest.mark.parametrize(
     ("differs", "scale", "measured"),
     [("", "digits and things", 2), ("training.rounds", "digits", 1)],
     ids=["as published", "reduced"],
