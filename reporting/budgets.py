@@ -1,5 +1,6 @@
 """What a paper's main claims are about, against the share of the published training that it was measured after."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -18,6 +19,8 @@ Curves = Mapping[str, Mapping[str, Sequence[str]]]
 """The name of a quantity -> the columns of its records, and the values that are asked for."""
 PLAIN = {"setting": [""], "role": [""], "client": [""], "aggregate": ["none"], "protocol": [""]}
 """What is asked for where nothing else is said."""
+ABREAST = 3
+"""Panels in a row of the figure at most."""
 LATER = ["scale", "run", *PLAIN]
 """What the same number of a run after other rounds has in common with it."""
 
@@ -55,11 +58,14 @@ def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
     measured = [name for name in curves if name in set(points["quantity"])]
     if not measured:
         return empty()
-    lines = lines_of(points)
+    lines, rows = lines_of(points), math.ceil(len(measured) / ABREAST)
+    columns = math.ceil(len(measured) / rows)
     figure, axes = plt.subplots(
-        1, len(measured), figsize=(4.2 * len(measured) + 2.6, 3.4), squeeze=False, layout="constrained"
+        rows, columns, figsize=(4.2 * columns + 2.6, 3.4 * rows), squeeze=False, layout="constrained"
     )
-    for axis, name in zip(axes[0], measured, strict=True):
+    for axis in axes.flat[len(measured) :]:
+        axis.set_axis_off()
+    for axis, name in zip(axes.flat, measured, strict=False):
         of_panel = points[points["quantity"] == name]
         for (method, _), line in of_panel.groupby(["called", "scale"], sort=False):
             _line(axis, line, lines[str(method)], str(method))

@@ -106,3 +106,12 @@ def test_the_papers_number_is_of_what_is_asked_for_where_its_table_tells_it_apar
 def test_what_was_not_measured_is_said():
     figure = over_budget(budget_points(_records({"value": 0.5, "split": "split-2"}), ACCURACY), ACCURACY)
     assert "nothing of this was measured" in figure.axes[0].texts[0].get_text()
+
+
+@pytest.mark.parametrize(("quantities", "rows", "columns"), [(3, 1, 3), (4, 2, 2), (5, 2, 3)])
+def test_panels_stand_in_rows_that_fit_a_page(quantities, rows, columns):
+    curves = {f"accuracy {n}": ACCURACY["accuracy"] for n in range(quantities)}
+    figure = over_budget(budget_points(_records({"value": 0.5}), curves), curves)
+    shown = [axis for axis in figure.axes if axis.axison]
+    assert [axis.get_title() for axis in shown] == list(curves)
+    assert shown[0].get_subplotspec().get_gridspec().get_geometry() == (rows, columns)
