@@ -326,8 +326,7 @@ class PartOfSeveral(Extreme, Unknown):
         truth = super()._compared(compare, bound, every=every)
         if isinstance(truth, bool):
             return truth
-        self.referee.differences, self.referee.seeds = before.differences, before.seeds  # nothing rests on these
-        self.referee.truths = before.truths
+        vars(self.referee).update(vars(before))  # nothing rests on what it heard
         return Unknown()
 
     def _is_unknown(self, *_: Any) -> Unknown:

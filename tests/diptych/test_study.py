@@ -247,6 +247,18 @@ def test_what_is_not_run_has_a_reason(scale):
                     assert dataset in run
 
 
+@pytest.mark.parametrize("scale", ["reference-fedstyle", "reference-psfedgan"])
+def test_a_longer_scale_differs_in_its_rounds_alone(scale):
+    """So that its numbers and the shorter one's can be held against each other."""
+    longer, shorter = load_study(f"{scale}-long").specs, load_study(scale).specs
+    assert longer
+    for run, spec in longer.items():
+        short = shorter[run]
+        training = spec.training.model_copy(update={"rounds": short.training.rounds})
+        assert spec.training.rounds > short.training.rounds
+        assert spec.model_copy(update={"scale": short.scale, "training": training}) == short
+
+
 def test_stand_ins_are_known():
     cells = [cell for cell in load_study("digits").cells if cell.spec.labels["paper"] == "fedstyle"]
     assert all(cell.stand_ins == {"mnist", "svhn", "usps"} for cell in cells)
