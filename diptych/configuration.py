@@ -42,6 +42,13 @@ class Rule(_Config):
     set: Overlay
 
 
+class Doubt(_Config):
+    """Why runs decide nothing about a claim: `reporting.claims.Doubt`."""
+
+    why: str
+    until: str = ""
+
+
 class Experiment(_Config):
     """The product of its axes.
 
@@ -191,7 +198,7 @@ class Paper(_Config):
     only: list[str] = []
     tables: dict[str, Layout]
     claims: dict[str, Columns | list[Columns]] = {}
-    undecided: dict[str, str] = {}
+    undecided: dict[str, Doubt] = {}
     aliases: dict[str, dict[str, str | dict[str, str | list[str]]]] = {}
     words: dict[Annotated[str, AfterValidator(_is_axis)], dict[str, Called]] = {}
     figures: dict[str, Figure] = {}

@@ -11,7 +11,7 @@ from common.errors import choose
 from diptych.configuration import Paper, names_in
 from diptych.study import Cell, Study, load_study
 from reporting.cells import cells_of
-from reporting.claims import Finding, findings, write_claims
+from reporting.claims import Doubt, Finding, findings, write_claims
 from reporting.layout import Layout
 from reporting.tables import write_table
 
@@ -75,5 +75,6 @@ def claims(study: Study, paper: str, records: pd.DataFrame, out: Path) -> None:
 def findings_of(paper: str, config: Paper, records: pd.DataFrame) -> list[Finding]:
     """What records of one scale or several say of a paper's claims. Of which a scale is too small, its file says."""
     studies = {str(s): load_study(s) for s in records["scale"].unique() if s in names_in("scales")}
-    undecided = {s: study.papers[paper].undecided for s, study in studies.items() if paper in study.papers}
+    asked = {s: study.papers[paper].undecided for s, study in studies.items() if paper in study.papers}
+    undecided = {s: {c: Doubt(**doubt.model_dump()) for c, doubt in doubts.items()} for s, doubts in asked.items()}
     return findings(paper, records, config.claims, config.aliases, undecided)

@@ -48,6 +48,25 @@ FIRM = frozenset({Outcome.SUPPORTED, Outcome.CONTRADICTED})
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """Why runs of a scale do not decide a claim, whichever way their numbers point, or have none.
+
+    Attributes:
+        why: the reason.
+        until: an expression; where it is true of the scale's numbers, on means and with the columns of the claim, they
+            decide it after all. Never, if empty.
+    """
+
+    why: str
+    until: str = ""
+
+    def reason(self, evaluator: Evaluator) -> str:
+        """Why the numbers of an evaluator decide nothing; empty if they do."""
+        asked = replace(evaluator, tally=Tally(), used=[])
+        return "" if self.until and asked.truth(self.until) else self.why
+
+
+@dataclass(frozen=True)
 class Finding:
     """What our records say of one claim.
 
@@ -113,7 +132,7 @@ def findings(
     records: pd.DataFrame,
     fixed: Mapping[str, Columns | list[Columns]],
     aliases: Aliases | None = None,
-    undecided: Mapping[str, Mapping[str, str]] | None = None,
+    undecided: Mapping[str, Mapping[str, Doubt]] | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper, at each scale by itself, and where it asks for what no scale has alone, on what
     is as published of several, which is of one experiment; the best founded finding stands.
@@ -123,7 +142,7 @@ def findings(
         fixed: claim -> columns that its queries leave open. With several such sets it is found once for each, and its
             statement says what sets them apart.
         aliases: what the expressions call values.
-        undecided: scale -> claim -> why its runs do not decide it, whichever way their numbers point, or have none.
+        undecided: scale -> claim -> why its runs do not decide it.
     """
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     shelves = {str(scale): Shelf.of(part) for scale, part in ours.groupby("scale")} or {"": Shelf.of(ours)}
@@ -160,10 +179,11 @@ def _finding(
     expression: str,
     scale: str,
     evaluator: Evaluator,
-    undecided: Mapping[str, Mapping[str, str]],
+    undecided: Mapping[str, Mapping[str, Doubt]],
 ) -> Finding:
     """What the records that an evaluator has say of a claim: `about` it, at the scales of those that it rests on."""
-    outcome = _outcome(expression, evaluator, undecided.get(scale, {}).get(about["claim"], ""))
+    doubt = undecided.get(scale, {}).get(about["claim"])
+    outcome = _outcome(expression, evaluator, doubt.reason(evaluator) if doubt else "")
     return Finding(**about, **({"scale": scale} | outcome))
 
 

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from common.records import COLUMNS
+from diptych.outputs import findings_of
 from diptych.study import load_study
 from reporting.cells import cells_of
 from reporting.claims import findings
@@ -132,16 +133,29 @@ def test_what_befalls_test_images_decides_the_claim_about_them():
     assert _claims(_records(rows))["padpaf-17"] == "contradicted"
 
 
-def test_runs_that_are_too_short_to_decide_a_claim_do_not():
+@pytest.mark.parametrize(
+    ("differs", "seen", "verdict"),
+    [
+        ("training.rounds", None, "undecided"),
+        ("training.rounds", 0.104, "undecided"),
+        ("training.rounds", 0.52, "against"),
+        ("", None, "contradicted"),
+    ],
+)
+def test_runs_decide_about_labels_if_they_are_as_published_or_have_learnt_what_a_label_is(differs, seen, verdict):
     rows = _agreements("", {"": 0.4, "conditional": 0.2})
-    for differs, verdict in (("training.rounds", "undecided"), ("", "contradicted")):
-        config = load_study("reference-padpaf").papers["padpaf"]
-        records = _records([row | {"differs": differs} for row in rows])
-        undecided = {"paper": config.undecided}
-        found = {f.claim: f for f in findings("padpaf", records, config.claims, config.aliases, undecided)}
-        assert found["padpaf-16"].verdict == verdict
-        assert "conditional 0.200" in found["padpaf-16"].detail
-        assert found["padpaf-13"].verdict == "not measured"
+    if seen is not None:
+        row = _agreements("samples=seen-labels;judge=mnist-classifier", {"conditional": seen})
+        rows += [row[0] | {"metric": "accuracy"}]
+    records = _records([row | {"differs": differs, "scale": "reference-padpaf"} for row in rows])
+    found = {f.claim: f for f in findings_of("padpaf", load_study("reference-padpaf").papers["padpaf"], records)}
+    assert found["padpaf-16"].verdict == verdict
+    assert "conditional 0.200" in found["padpaf-16"].detail
+    assert "seen-labels" not in found["padpaf-16"].detail
+    assert found["padpaf-13"].verdict == "not measured"
+
+
+def test_claims_about_labels_wait_for_them():
     undecided = load_study("digits").papers["padpaf"].undecided
     assert undecided.keys() == {"padpaf-13", "padpaf-15", "padpaf-16", "padpaf-17"}
 
