@@ -62,7 +62,7 @@ class Doubt:
 
     def reason(self, evaluator: Evaluator) -> str:
         """Why the numbers of an evaluator decide nothing; empty if they do."""
-        asked = replace(evaluator, tally=Tally(), used=[])
+        asked = replace(evaluator, referee=Referee(), tally=Tally(), used=[])
         return "" if self.until and asked.truth(self.until) else self.why
 
 

@@ -155,6 +155,21 @@ def test_runs_decide_about_labels_if_they_are_as_published_or_have_learnt_what_a
     assert found["padpaf-13"].verdict == "not measured"
 
 
+def test_what_lifts_a_doubt_is_no_comparison_of_the_claim():
+    """p = 0.03, which would not refuse the first of two comparisons."""
+    rows = []
+    for seed, agreement in zip("123", (0.88, 0.865, 0.845), strict=True):
+        seen = _agreements("samples=seen-labels;judge=mnist-classifier", {"conditional": agreement - 0.3})
+        rows += [row | {"seed": seed} for row in _agreements("", {"conditional": agreement})]
+        rows += [row | {"seed": seed, "metric": "accuracy"} for row in seen]
+    records = with_families(pd.DataFrame([row | {"scale": "reference-padpaf"} for row in rows], columns=COLUMNS))
+    config = load_study("reference-padpaf").papers["padpaf"]
+    doubted = {f.claim: f for f in findings_of("padpaf", config, records)}
+    free = {f.claim: f for f in findings("padpaf", records, config.claims, config.aliases)}
+    assert doubted["padpaf-16"] == free["padpaf-16"]
+    assert free["padpaf-16"].verdict == "contradicted"
+
+
 def test_claims_about_labels_wait_for_them():
     undecided = load_study("digits").papers["padpaf"].undecided
     assert undecided.keys() == {"padpaf-13", "padpaf-15", "padpaf-16", "padpaf-17"}
