@@ -1,6 +1,8 @@
 """Steps whose launches are recorded as a CUDA graph and played again: a GPU waits for those of small networks."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
@@ -9,11 +11,13 @@ from torch import Tensor, nn
 
 from common.errors import InputError
 from common.optimisers import State
-from federation.algorithm import Batch, Update
+from federation.algorithm import Batch, Phase, Update
 from federation.data import changed, tensors_of
 from federation.local import LocalWork, Step
 from federation.simulation import Simulation
 
+DRAWN_AHEAD = 32
+"""Batches that are drawn, or being drawn, while those before them are worked on."""
 Play = Callable[[], None]
 Record = Callable[[Callable[[], Tensor]], tuple[Play, Tensor]]
 """What takes a step without arguments -> what takes it again, and the tensor in which its loss then stands."""
@@ -36,7 +40,8 @@ class Graphs:
         graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         self.aside.wait_stream(current)
         with torch.cuda.stream(self.aside):  # not `torch.cuda.graph`, which each time frees all that torch has kept
-            graph.capture_begin(pool=None if self.first is None else self.first.pool())
+            # thread_local: batches are drawn beside it, and may copy to the device and take memory there
+            graph.capture_begin(None if self.first is None else self.first.pool(), capture_error_mode="thread_local")
             try:
                 loss = take()
             except Exception as error:
@@ -85,7 +90,8 @@ class Captured:
 
 class CapturedWork(LocalWork):
     """The local work of clients on a GPU, launched as a whole: the same kernels in the same order, and so the same
-    numbers. A step is recorded once for each client, phase and round, whose rates and tensors it has in it.
+    numbers. A step is recorded once for each client, phase and round, whose rates and tensors it has in it. What takes
+    so little time to launch would wait for its batches: they are drawn beside it.
     """
 
     def __post_init__(self) -> None:
@@ -94,6 +100,10 @@ class CapturedWork(LocalWork):
         super().__post_init__()
         self.record = self.recorder()
 
+    def drawn(self, round: int, client: int, number: int, phase: Phase, stage: str) -> Iterator[Batch]:
+        """As there, but by a thread that goes ahead."""
+        return ahead(super().drawn(round, client, number, phase, stage), DRAWN_AHEAD)
+
     def recorder(self) -> Record:
         """Of all of its steps."""
         return Graphs()
@@ -101,6 +111,15 @@ class CapturedWork(LocalWork):
     def step_of(self, round: int, update: Update, model: nn.Module, leaves: list[Tensor], state: State) -> Step:
         """As there, but for what is played."""
         return Captured(super().step_of(round, update, model, leaves, state), self.record)
+
+
+def ahead(batches: Iterator[Batch], most: int) -> Iterator[Batch]:
+    """The same batches in the same order, up to `most` of them taken before they are asked for, by one thread."""
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,)) as thread:
+        under_way = deque(thread.submit(next, batches, None) for _ in range(most))
+        while (batch := under_way.popleft().result()) is not None:
+            under_way.append(thread.submit(next, batches, None))
+            yield batch
 
 
 class CapturedSimulation(Simulation):
