@@ -32,6 +32,8 @@ def resized(x: Tensor, size: int) -> Tensor:
     """Bilinear and antialiased, as torchvision resizes pictures."""
     if x.shape[-2:] == (size, size):
         return x
+    if not len(x):  # which CUDA refuses, and a server without images of its own has
+        return x.new_zeros(0, x.shape[1], size, size)
     return F.interpolate(x, (size, size), mode="bilinear", antialias=True).clamp(0, 1)
 
 

@@ -25,6 +25,9 @@ INDEXING = {aten.index, aten._unsafe_index, aten.index_put, aten.index_put_, ate
 FILLING = {aten.fill, aten.fill_, aten.masked_fill, aten.masked_fill_, aten.index_put, aten.index_put_}
 """Beside the pointwise operators, those that take one number from the CPU."""
 
+NOT_OF_NOTHING = {aten._upsample_bilinear2d_aa}
+"""What CUDA refuses to do to no images."""
+
 
 class Elsewhere(RuntimeError):
     """What CUDA refuses, or would answer with an access to memory that is not its own."""
@@ -75,7 +78,7 @@ def _called(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     leaves = [*_leaves(args), *_leaves(kwargs.values())]
     if wanted != DEVICE and not any(isinstance(leaf, Pretended) for leaf in leaves):
         return func(*args, **kwargs)
-    _refuse_mixtures(func, args, leaves)
+    _refuse(func, args, leaves)
     named = {name: _mapped(_held, value) for name, value in kwargs.items()}
     out = func(*_mapped(_held, args), **named | ({"device": "cpu"} if wanted else {}))
     if wanted in (None, DEVICE):
@@ -83,7 +86,7 @@ def _called(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return return_and_correct_aliasing(func, args, kwargs, out)
 
 
-def _refuse_mixtures(func: Any, args: tuple[Any, ...], leaves: list[Any]) -> None:
+def _refuse(func: Any, args: tuple[Any, ...], leaves: list[Any]) -> None:
     packet = func.overloadpacket
     if any(isinstance(leaf, torch.Generator) for leaf in leaves):
         raise Elsewhere(f"{func}: the tensor is on the GPU, and the generator of its numbers on the CPU")
@@ -91,6 +94,8 @@ def _refuse_mixtures(func: Any, args: tuple[Any, ...], leaves: list[Any]) -> Non
         leaves = list(_leaves(args[2:]))
     numbers = packet in FILLING or torch.Tag.pointwise in func.tags
     others = [t for t in leaves if isinstance(t, Tensor) and not isinstance(t, Pretended) and (t.dim() or not numbers)]
+    if packet in NOT_OF_NOTHING and not args[0].numel():
+        raise Elsewhere(f"{func}: invalid argument")
     if others and packet not in MOVES:
         raise Elsewhere(f"{func}: one tensor is on the GPU, another of shape {tuple(others[0].shape)} is on the CPU")
 

@@ -8,6 +8,7 @@ from torchvision.transforms import InterpolationMode
 from common.errors import InputError
 from partitions import VIEWS
 from partitions.views import affine, perspective, resized, rotation, view
+from tests.pretended import DEVICE, pretended_gpu
 
 SIZE = 28
 
@@ -32,6 +33,21 @@ def test_a_view_gives_images_of_the_asked_size_from_its_generator_alone(name):
     assert once.min() >= 0
     assert once.max() <= (1.25 if name == "color-transform-1" else 1 + 1e-5)
     assert VIEWS[name].__doc__
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_the_same_on_a_gpu_that_is_pretended(name):
+    here = _seen(name, _images(), 32)
+    with pretended_gpu():
+        there = _seen(name, _images().to(DEVICE), 32).cpu()
+    assert torch.equal(here, there)
+
+
+def test_no_images_are_seen_as_none_on_either_device():
+    """CUDA refuses to bring no images to size, and of these is what a server has that has none of its own."""
+    with pretended_gpu():
+        for device in ("cpu", DEVICE):
+            assert _seen("plain", _images(0).to(device), 32).shape == (0, 3, 32, 32)
 
 
 RANDOM = {"gaussian-blur", "rotation", "brightness", "perspective", "solarize", "affine", "erase", "color-transform-1",
