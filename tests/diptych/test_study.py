@@ -267,6 +267,22 @@ def test_a_longer_scale_differs_in_its_length_alone(scale, longer):
         assert spec.model_copy(update=renamed) == short
 
 
+def test_the_wide_scale_differs_in_width_and_length_alone():
+    """So that what its run shows beyond the narrow one's is width's; layout and re-styling afterwards train nothing."""
+    wide, long = (load_study(f"reference-padpaf-{kind}").specs for kind in ("wide", "long"))
+    published = load_study("paper").specs
+    assert len(wide) == 1
+    for run, spec in wide.items():
+        narrow, paper = long[run], published[run]
+        assert (spec.network, spec.objective) == (paper.network, paper.objective)
+        assert spec.network | {"width": 16} == narrow.network
+        assert spec.objective | {"latent": 32, "width": 16} == narrow.objective
+        training = narrow.training.model_copy(update={"rounds": 35, "channels_last": False})
+        renamed = {"scale": spec.scale, "network": spec.network, "objective": spec.objective, "training": training}
+        other = {"algorithm": narrow.algorithm | {"restyle_steps": 0}, "snapshots": []}
+        assert narrow.model_copy(update=renamed | other) == spec
+
+
 def test_stand_ins_are_known():
     cells = [cell for cell in load_study("digits").cells if cell.spec.labels["paper"] == "fedstyle"]
     assert all(cell.stand_ins == {"mnist", "svhn", "usps"} for cell in cells)
