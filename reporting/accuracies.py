@@ -139,20 +139,22 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
             features=parts.map(lambda p: p["features"]) + rows["control"].map(lambda c: f" ({c})" if c else ""),
             round=[int(p.get("round", 0)) for p in parts],
             case=rows["protocol"]
-            + rows["role"].map(lambda r: f",\n{r} images" if r else "")
+            + rows["role"].map(lambda r: f",\n{r}\nimages" if r else "")
             + parts.map(lambda p: f",\ntop {p['top_k']}" if "top_k" in p else ""),
         )
         curves, ends = rows[rows["round"] > 0], rows[rows["round"] == 0]
-        figure, axes = plt.subplots(1, 2 if len(curves) else 1, figsize=(9 if len(curves) else 5, 3.2), squeeze=False)
+        panels = 2 if curves["round"].nunique() > 1 else 1  # one round is the end
+        figure, axes = plt.subplots(1, panels, figsize=(1.5 + 4 * panels, 3.2), squeeze=False, layout="constrained")
         sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=spread(ends))
         axes[0, 0].set(xlabel="", ylabel=f"accuracy of {target}", ylim=(0, 1))
         for printed in _printed_probes(dataset, target):
             axes[0, 0].axhline(printed, color=PAPER, linestyle="--", linewidth=1)
-        if len(curves):
+        if panels == 2:
             shown = {"hue": "features", "marker": "o", "errorbar": spread(curves), "legend": False}
             sns.lineplot(curves, x="round", y="value", ax=axes[0, 1], **shown)
             axes[0, 1].set(xlabel="round (published protocol)", ylabel="", ylim=(0, 1))
-        figure.tight_layout()
+        axes[0, 0].get_legend().remove()  # it lay over bars
+        legend_of_all(figure)
         return figure
 
     return draw

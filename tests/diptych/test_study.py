@@ -267,20 +267,22 @@ def test_a_longer_scale_differs_in_its_length_alone(scale, longer):
         assert spec.model_copy(update=renamed) == short
 
 
-def test_the_wide_scale_differs_in_width_and_length_alone():
-    """So that what its run shows beyond the narrow one's is width's; layout and re-styling afterwards train nothing."""
-    wide, long = (load_study(f"reference-padpaf-{kind}").specs for kind in ("wide", "long"))
-    published = load_study("paper").specs
-    assert len(wide) == 1
-    for run, spec in wide.items():
-        narrow, paper = long[run], published[run]
-        assert (spec.network, spec.objective) == (paper.network, paper.objective)
-        assert spec.network | {"width": 16} == narrow.network
-        assert spec.objective | {"latent": 32, "width": 16} == narrow.objective
-        training = narrow.training.model_copy(update={"rounds": 35, "channels_last": False})
-        renamed = {"scale": spec.scale, "network": spec.network, "objective": spec.objective, "training": training}
-        other = {"algorithm": narrow.algorithm | {"restyle_steps": 0}, "snapshots": []}
-        assert narrow.model_copy(update=renamed | other) == spec
+@pytest.mark.parametrize(("kind", "times", "laid_out"), [("half", 2, True), ("wide", 4, False)])
+def test_wider_scales_differ_in_width_and_length_alone(kind, times, laid_out):
+    """So that what their runs show beyond the narrow one's is width's; layout and re-styling afterwards train nothing."""
+    wider, narrow = (load_study(f"reference-padpaf-{name}").specs for name in (kind, "long"))
+    assert len(wider) == 1
+    for run, spec in wider.items():
+        at = narrow[run]
+        wide = {
+            "network": at.network | {"width": 16 * times},
+            "objective": at.objective | {"latent": 32 * times, "width": 16 * times},
+            "training": at.training.model_copy(update={"rounds": 35, "channels_last": laid_out}),
+        }
+        other = {"scale": spec.scale, "algorithm": at.algorithm | {"restyle_steps": 0}, "snapshots": []}
+        assert at.model_copy(update=wide | other) == spec
+    published = load_study("paper").specs[run]
+    assert ((spec.network, spec.objective) == (published.network, published.objective)) == (kind == "wide")
 
 
 def test_stand_ins_are_known():
