@@ -143,7 +143,7 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
             + parts.map(lambda p: f",\ntop {p['top_k']}" if "top_k" in p else ""),
         )
         curves, ends = rows[rows["round"] > 0], rows[rows["round"] == 0]
-        panels = 2 if curves["round"].nunique() > 1 else 1  # one round is the end
+        panels = 2 if len(set(curves["round"])) > 1 else 1  # one round is the end
         figure, axes = plt.subplots(1, panels, figsize=(1.5 + 4 * panels, 3.2), squeeze=False, layout="constrained")
         sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=spread(ends))
         axes[0, 0].set(xlabel="", ylabel=f"accuracy of {target}", ylim=(0, 1))
