@@ -49,8 +49,8 @@ def budget_points(records: pd.DataFrame, curves: Curves, started: Collection[str
 
 
 def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
-    """A panel for each quantity that was measured: a line for each method and scale, with the deviation over seeds from
-    three on, and a diamond for what the paper prints, at all of its training.
+    """A panel for each quantity that was measured: a line for each method and scale (named, if there are several),
+    with the deviation over seeds from three on, and a diamond for what the paper prints, at all of its training.
 
     Args:
         points: of `budget_points`, with what methods are `called`.
@@ -69,6 +69,7 @@ def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:
         of_panel = points[points["quantity"] == name]
         for (method, _), line in of_panel.groupby(["called", "scale"], sort=False):
             _line(axis, line, lines[str(method)], str(method))
+        _name_scales(axis, of_panel)
         _printed(axis, of_panel, curves[name], lines)
         axis.set(xscale="log", xlabel="share of the published training", title=name)
         axis.set_xlim(right=1.5)  # where the paper's training ends is in sight
@@ -84,6 +85,14 @@ def _line(axis: Axes, points: pd.DataFrame, line: Line, called: str) -> None:
     spread = by_share["std"].where(by_share["count"] >= SEEDS, np.nan)
     colour, marker, dash = line
     axis.errorbar(by_share.index, by_share["mean"], spread, c=colour, marker=marker, ls=dash, ms=3, lw=1, label=called)
+
+
+def _name_scales(axis: Axes, points: pd.DataFrame) -> None:
+    """Of several, each at the end of its highest line: they differ in more than the share."""
+    means = points.groupby(["scale", "called", "share"])["value"].mean().reset_index()
+    ends = {str(scale): rows.nlargest(1, ["share", "value"]).iloc[0] for scale, rows in means.groupby("scale")}
+    for scale, end in ends.items() if len(ends) > 1 else ():
+        axis.annotate(scale, (end["share"], end["value"]), (3, 4), textcoords="offset points", fontsize=5, color="0.4")
 
 
 def _printed(axis: Axes, rows: pd.DataFrame, where: Mapping[str, Sequence[str]], lines: Mapping[str, Line]) -> None:

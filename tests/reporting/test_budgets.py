@@ -83,6 +83,22 @@ def test_lines_are_of_a_method_and_scale_and_the_papers_number_stands_at_all_of_
     assert [1.0, pytest.approx(0.8344)] in [dot for dots in printed for dot in dots], "Table 1 of the paper"
 
 
+def test_scales_are_named_at_the_ends_of_their_highest_lines_where_there_are_several():
+    rows = [
+        {"value": 0.4, "setting": "rounds=1"},
+        {"value": 0.6, "setting": "rounds=2"},
+        {"value": 0.5, "setting": "rounds=2", "method": "fedprox"},
+        {"value": 0.9, "budget": "0.01", "scale": "other", "run": "short"},
+    ]
+
+    def named(records: pd.DataFrame) -> dict[str, tuple[float, float]]:
+        (axis,) = over_budget(budget_points(records, ACCURACY), ACCURACY).axes
+        return {text.get_text(): text.xy for text in axis.texts}
+
+    assert named(_records(*rows)) == {"some": (0.5, 0.6), "other": (0.01, 0.9)}
+    assert named(_records(*rows[:3])) == {}
+
+
 def test_a_stand_in_has_no_printed_number_beside_it():
     figure = over_budget(budget_points(_records({"value": 0.5, "stand_in": "yes"}), ACCURACY), ACCURACY)
     assert [1.0, 0.8344] not in [dots.get_offsets().tolist() for dots in figure.axes[0].collections]
