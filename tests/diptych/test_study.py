@@ -269,7 +269,7 @@ def test_a_longer_scale_differs_in_its_length_alone(scale, longer):
 
 @pytest.mark.parametrize(("kind", "times", "laid_out"), [("half", 2, True), ("wide", 4, False)])
 def test_wider_scales_differ_in_width_and_length_alone(kind, times, laid_out):
-    """So that what their runs show beyond the narrow one's is width's; layout and re-styling train nothing."""
+    """So that their runs can be held against the narrow one's; layout and re-styling train nothing."""
     wider, narrow = (load_study(f"reference-padpaf-{name}").specs for name in (kind, "long"))
     assert len(wider) == 1
     for run, spec in wider.items():
