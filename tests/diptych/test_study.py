@@ -267,7 +267,7 @@ def test_a_longer_scale_differs_in_its_length_alone(scale, longer):
         assert spec.model_copy(update=renamed) == short
 
 
-@pytest.mark.parametrize(("kind", "runs", "times", "laid_out"), [("half", 2, 2, True), ("wide", 1, 4, False)])
+@pytest.mark.parametrize(("kind", "runs", "times", "laid_out"), [("half", 3, 2, True), ("wide", 1, 4, False)])
 def test_wider_scales_differ_in_width_and_length_alone(kind, runs, times, laid_out):
     """So that their runs can be held against the narrow one's; layout and re-styling train nothing."""
     wider, narrow = (load_study(f"reference-padpaf-{name}").specs for name in (kind, "long"))
