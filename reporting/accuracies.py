@@ -132,8 +132,6 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
         rows = records[(records["paper"] == "padpaf") & (records["dataset"] == dataset) & (records["variant"] == "")]
         rows = rows[(rows["metric"] == "accuracy") & (rows["method"] == "padpaf") & (rows["client"] == "")]
         rows = rows[rows["setting"].str.match(f"probe=.*target={target}") & (rows["control"] != "shuffled-labels")]
-        if rows.empty:
-            return empty()
         parts = rows["setting"].map(lambda text: dict(pair.split("=") for pair in text.split(";")))
         rows = rows.assign(
             features=parts.map(lambda p: p["features"]) + rows["control"].map(lambda c: f" ({c})" if c else ""),
@@ -143,6 +141,8 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
             + parts.map(lambda p: f",\ntop {p['top_k']}" if "top_k" in p else ""),
         )
         curves, ends = rows[rows["round"] > 0], rows[rows["round"] == 0]
+        if ends.empty:
+            return empty()
         panels = 2 if len(set(curves["round"])) > 1 else 1  # one round is the end
         figure, axes = plt.subplots(1, panels, figsize=(1.5 + 4 * panels, 3.2), squeeze=False, layout="constrained")
         sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=spread(ends))

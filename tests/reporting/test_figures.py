@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
+from reporting.accuracies import probes
 from reporting.canvas import legend_of_all
 from reporting.counts import class_counts
 from reporting.figures import FIGURES, FORMATS, caption, in_words, write_figure
@@ -581,3 +582,23 @@ def test_a_legend_names_what_is_in_any_panel_and_each_once():
     (legend,) = figure.legends
     plt.close(figure)
     assert [text.get_text() for text in legend.texts] == ["a", "b", "c"]
+
+
+def test_probes_are_drawn_by_round_where_there_are_several_with_one_legend_beside_the_bars():
+    """One round alone is the end; and without an end there is nothing to draw."""
+    asked = {"paper": "padpaf", "dataset": "mnist", "method": "padpaf", "metric": "accuracy", "protocol": "published"}
+    blank = dict.fromkeys(COLUMNS, "") | asked | {"seed": "1", "value": 0.5}
+    probe = "probe=linear;features=content;target=label"
+
+    def drawn(*rounds: str) -> Figure:
+        rows = [blank | {"setting": f"{probe}{';' * bool(n)}{n}"} for n in rounds]
+        return probes("mnist", "label")(pd.DataFrame(rows, columns=COLUMNS))
+
+    assert len(drawn("", "round=2").axes) == 1
+    both = drawn("", "round=1", "round=2")
+    assert len(both.axes) == 2
+    assert [axis.get_legend() for axis in both.axes] == [None, None]
+    assert [text.get_text() for text in both.legends[0].get_texts()] == ["content"]
+    for figure in (drawn("round=1", "round=2"), drawn()):
+        assert figure.axes[0].texts[0].get_text().startswith("nothing of this was measured")
+    plt.close("all")
