@@ -22,7 +22,7 @@ from common.records import IDENTITY
 from reporting.evidence import AND, RANK, Grade
 from reporting.expressions import Aliases, Columns, Evaluator, Referee, Shelf, Tally
 from reporting.records import PUBLISHED, read_csv
-from reporting.verdict import ALPHA, COUNTED, SEEDS, Spread
+from reporting.verdict import ALPHA, SEEDS, Spread, is_counted
 from reporting.wording import plural
 
 PRINTED = {"yes": "holds", "no": "does not hold", "not-printed": "not printed"}
@@ -200,7 +200,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
         plain, partly = replace(plain, partly=True, referee=Referee(), tally=Tally(), used=[]), True
         truth = plain.truth(expression)
     used, tally = [found for _, found in plain.used], plain.tally
-    random = [found for found in used if found.metric not in COUNTED]
+    random = [found for found in used if not is_counted(found)]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min(plain.referee.seeds or [found.seeds for found in random or used], default=0)
     spreads = {metrics: Spread.shared(several) for metrics, several in plain.referee.differences.items()}

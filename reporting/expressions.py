@@ -6,6 +6,7 @@ that are there. A `Referee` decides comparisons: on means, or so that one is tru
 seeds says so, and else as unknown as what was not measured.
 """
 
+import ast
 import copy
 import itertools
 import operator
@@ -20,7 +21,7 @@ import pandas as pd
 from common.errors import InputError
 from common.records import IDENTITY
 from reporting.evidence import ROUNDING, Evidence, as_one
-from reporting.verdict import ALPHA, COUNTED, SEEDS, TIMED, Spread, above_zero, wider
+from reporting.verdict import ALPHA, SEEDS, TIMED, BySeed, Spread, above_zero, is_counted, wider
 
 CONSTANTS = {
     "SSL": ("simclr", "simsiam"),
@@ -93,7 +94,7 @@ class Referee:
     level: float = ALPHA
     strict: float = ALPHA
     counting: bool = False
-    differences: dict[Metrics, list[list[float]]] = field(default_factory=dict)
+    differences: dict[Metrics, list[BySeed]] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     truths: int = 0
 
@@ -104,8 +105,8 @@ class Referee:
         if not difference.random:
             return plain
         known = self.differences.setdefault(difference.metrics, [])
-        if not any(_same_noise(values, others) for others in known):
-            known.append(values)
+        if not any(_same_noise(difference.values, others) for others in known):
+            known.append(difference.values)
         self.seeds.append(len(values))
         if self.spreads is None:
             return plain
@@ -138,16 +139,17 @@ class Referee:
         return True if true else False if 1 - p < self.level else Hidden()  # also where it is NaN
 
 
-def _same_noise(values: list[float], others: list[float]) -> bool:
+def _same_noise(values: BySeed, others: BySeed) -> bool:
     """Whether two comparisons have the same residuals up to their sign, as both sides of `abs` and of a chain have.
 
     A spread knows no more of them together than of one.
     """
-    if len(values) != len(others):
+    if values.keys() != others.keys():
         return False
-    one, other = (np.asarray(several) - np.mean(several) for several in (values, others))
+    several = np.asarray([[found[seed] for seed in values] for found in (values, others)])
+    one, other = several - several.mean(axis=1, keepdims=True)
     apart = min(np.abs(one - other).max(), np.abs(one + other).max())
-    return bool(apart <= ROUNDING * np.abs([*values, *others]).max())
+    return bool(apart <= ROUNDING * np.abs(several).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +178,8 @@ class Number:
     def _with(self, other: Any, operate: Callable[[float, float], float]) -> "Number | Unknown":
         if isinstance(other, Unknown):
             return NotImplemented  # which says for itself what comes of it
+        if isinstance(other, ExtremeNumber):
+            return other._with(self, lambda theirs, mine: operate(mine, theirs))
         if not isinstance(other, Number):
             pairs = {seed: (value, float(other)) for seed, value in self.values.items()}
         elif not other.random:
@@ -307,7 +311,19 @@ class Extreme:
 
 @dataclass(frozen=True, eq=False)
 class ExtremeNumber(Extreme, Number):
-    """Of numbers; arithmetic goes on with the one of that mean. Python asks it first, as a subclass, on either side."""
+    """Of numbers. Python asks it first, as a subclass, on either side of a comparison."""
+
+    def _with(self, other: Any, operate: Callable[[float, float], float]) -> Number | Unknown:
+        """Arithmetic with each of them: what it turns round has the largest as its smallest.
+
+        A factor or a divisor is taken to have one sign.
+        """
+        if isinstance(other, Unknown):
+            return NotImplemented
+        at = other.mean if isinstance(other, Number) else float(other)
+        grows = operate(2.0, at) > operate(1.0, at)
+        found = tuple(member._with(other, operate) for member in self.members)
+        return _extreme(found, largest=self.largest is grows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,7 +472,7 @@ class Evaluator:
         if found is None:
             return Unknown()
         self._note(metric, columns, found, found.mean)
-        return Number(found.values, frozenset({metric} - COUNTED), self.referee)
+        return Number(found.values, frozenset() if is_counted(found) else frozenset({metric}), self.referee)
 
     def sd(self, metric: str, **columns: Any) -> Any:
         """The standard deviation over seeds of the one matching number; a single seed has none."""
@@ -537,12 +553,41 @@ class Evaluator:
     def truth(self, expression: str) -> bool | None:
         """Whether the expression holds; None if that is not known."""
         names = {name: getattr(self, name) for name in ("q", "sd", "all", "max", "min", "sum")}
-        try:
-            return bool(
-                eval(expression, {"__builtins__": {"zip": zip, "int": int, "abs": abs}, **names, **CONSTANTS})
-            )  # our own file, no one else's
+        builtins = {"zip": zip, "int": int, "abs": abs, EVERY: _every}
+        whole = ast.fix_missing_locations(_Whole().visit(ast.parse(expression, mode="eval")))
+        try:  # our own file, no one else's
+            return bool(eval(compile(whole, expression, "eval"), {"__builtins__": builtins, **names, **CONSTANTS}))
         except NotMeasured:
             return None
+
+
+EVERY = "every"
+"""What expressions call `_every`."""
+
+
+class _Whole(ast.NodeTransformer):
+    """Has all parts of `a and b` and of `a < b < c` asked.
+
+    Python stops at the first that fails, so that what comes of a claim would depend on the order of its parts: how many
+    comparisons it makes, and whether one that noise leaves open hides another that is false.
+    """
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """`a and b and ...`."""
+        self.generic_visit(node)
+        return self._every(node.values) if isinstance(node.op, ast.And) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """`a < b < ...`."""
+        self.generic_visit(node)
+        sides = itertools.pairwise([node.left, *node.comparators])
+        parts: list[ast.expr] = [
+            ast.Compare(left, [op], [right]) for (left, right), op in zip(sides, node.ops, strict=True)
+        ]
+        return self._every(parts) if len(parts) > 1 else node
+
+    def _every(self, parts: list[ast.expr]) -> ast.AST:
+        return ast.Call(ast.Name(EVERY, ast.Load()), [ast.List(parts, ast.Load())], [])
 
 
 def _extreme(values: tuple[Any, ...], *, largest: bool) -> Any:

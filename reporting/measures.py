@@ -1,6 +1,6 @@
 """Tables of measures: a column for each of what methods are able to do, the best in it marked, ceilings apart."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 import pandas as pd
@@ -135,7 +135,7 @@ def against_best(methods: Mapping[Key, Evidence], high: bool) -> dict[Key, Judge
     sign = 1 if high else -1
     best = max(able, key=lambda key: sign * able[key].mean)
     judged = {
-        key: _behind([sign * difference for difference in within_seeds(able[best], other)])
+        key: _behind([sign * difference for difference in within_seeds(able[best], other).values()])
         for key, other in able.items()
     }
     return judged | {best: Judgement(Verdict.BEST, TEST)}
@@ -148,9 +148,8 @@ TEST = (
 """How the best of a column is found."""
 
 
-def _behind(differences: Iterable[float]) -> Judgement:
+def _behind(differences: list[float]) -> Judgement:
     """Whether another is behind the best, by how far the best is before it with each seed."""
-    differences = list(differences)
     if len(differences) < SEEDS:
         return Judgement(Verdict.NOT_PUBLISHED, f"{plural(len(differences), 'seed')} in common with the best")
     p = above_zero(differences)

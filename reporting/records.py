@@ -73,7 +73,17 @@ def read_records(file: Path) -> pd.DataFrame:
     """
     records = read_rows(file)
     records["value"] = pd.to_numeric(records["value"])
-    return with_averages(with_families(records))
+    return with_averages(with_families(reached(records)))
+
+
+def reached(records: pd.DataFrame) -> pd.DataFrame:
+    """The records without what it took to a target that not every seed has reached: those that have are quick."""
+    counts = records[records["metric"].isin(["rounds_to_target", "bytes_to_target"])]
+    cells = [column for column in [*IDENTITY, "scale"] if column not in ("kind", "metric", "unit")]
+    seeds = counts.groupby(cells)["seed"].transform("nunique")
+    until = counts[counts["metric"] == "bytes_to_target"]
+    some = until.groupby(cells)["seed"].transform("nunique") < seeds[until.index]
+    return records.drop(until.index[some])
 
 
 PREFERRED = {"fid": ("inception", "domain-classifier")}

@@ -399,12 +399,13 @@ def test_what_no_scale_has_alone_is_asked_of_what_is_as_published_of_several(dif
 
 
 def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
-    """p = 0.045 by the noise of all three, which of three is no news; the noise is that of the comparison itself."""
-    doubtful = [-0.04, -0.001, -0.03]
-    pooled = Spread.pooled([doubtful] * 3)
-    p = stats.t.cdf(np.mean(doubtful) / (pooled.std / 3**0.5), 6)
+    """p = 0.03 by the noise of all three, which of three is no news; the noise is that of the comparison itself."""
+    doubtful = [-0.04, -0.008, -0.03]
+    turned = [[doubtful[(seed + shift) % 3] for seed in range(3)] for shift in range(3)]
+    pooled = Spread.pooled({str(n): value for n, value in enumerate(values)} for values in turned)
+    p = stats.t.cdf(np.mean(doubtful) / (pooled.std / 3**0.5), pooled.freedom)
     assert 0.05 / 3 < p < 0.05
-    x, y = ([0.5 + doubtful[(seed + shift) % 3] for seed in range(3)] for shift in (1, 2))
+    x, y = ([0.5 + value for value in values] for values in turned[1:])
     assert _every(monkeypatch, {"x": x, "y": y, "z": doubtful}).verdict == "undecided"
 
 
@@ -499,9 +500,67 @@ def test_a_comparison_with_the_largest_is_that_with_each_of_them(values):
         assert (found.verdict, found.points) == (same.verdict, same.points)
 
 
-def test_arithmetic_on_a_largest_goes_on_with_the_one_of_that_mean():
-    asked = "q('accuracy', method='a') - max(q('accuracy', method=m) for m in 'bc') > 0.05"
-    assert _said(asked, a=[0.90, 0.91, 0.92], b=TIGHT, c=WILD).verdict == "supported"
+A, EACH = "q('accuracy', method='a')", "(q('accuracy', method=m) for m in 'bc')"
+B, C = "q('accuracy', method=m)", "q('accuracy', method=n)"
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(accuracies, min_size=3, max_size=3))
+def test_arithmetic_on_a_largest_is_that_on_each_of_them(values):
+    by_method = dict(zip("abc", values, strict=True))
+    asked = {
+        f"{A} - max{EACH} > 0.05": f"all({A} - {B} > 0.05 for m in 'bc')",
+        f"max{EACH} - {A} < 0.05": f"all({B} - {A} < 0.05 for m in 'bc')",
+        f"1 - min{EACH} < {A} * 2": f"all(1 - {B} < {A} * 2 for m in 'bc')",
+        f"max{EACH} - min{EACH} <= 0.1": f"all({B} - {C} <= 0.1 for m in 'bc' for n in 'bc')",
+        f"max{EACH} <= 1.05 * min{EACH}": f"all({B} <= 1.05 * {C} for m in 'bc' for n in 'bc')",
+        f"max{EACH} * -1 > {A} - 1": f"all({B} * -1 > {A} - 1 for m in 'bc')",
+        f"{A} > max{EACH} / 2": f"all({A} > {B} / 2 for m in 'bc')",
+    }
+    for of_largest, of_each in asked.items():
+        found, same = _said(of_largest, **by_method), _said(of_each, **by_method)
+        assert (found.verdict, found.points) == (same.verdict, same.points), of_largest
+
+
+def test_that_it_is_ahead_by_so_much_is_no_easier_than_that_it_is_ahead():
+    asked = f"{A} - max{EACH} > 0.05"
+    assert _said(asked, a=[0.90, 0.91, 0.92], b=TIGHT, c=TIGHT).verdict == "supported"
+    assert _said(asked, a=[0.90, 0.91, 0.92], b=TIGHT, c=WILD).verdict == "undecided"
+
+
+@pytest.mark.parametrize("parts", [("{b} > {a}", "{c} < {a}"), ("{a} < {b}", "0 < {c} < {a}")])
+@pytest.mark.parametrize(
+    ("b", "c", "expected"),
+    [
+        ([0.9, 0.1, 0.6], [0.95, 0.96, 0.94], "contradicted"),  # what noise hides hides nothing else
+        ([0.28, 0.30, 0.27], [0.11, 0.11, 0.11], "undecided"),  # false at p = 0.03, which of several is no news
+        ([0.90, 0.91, 0.92], [0.10, 0.11, 0.12], "supported"),
+    ],
+)
+def test_the_order_of_what_is_claimed_together_changes_nothing(parts, b, c, expected):
+    a = [0.50, 0.50, 0.50] if expected != "undecided" else [0.32, 0.32, 0.32]
+    names = {name: f"q('accuracy', method='{name}')" for name in "abc"}
+    one, other = (part.format(**names) for part in parts)
+    for asked in (f"{one} and {other}", f"{other} and {one}"):
+        assert _said(asked, a=a, b=b, c=c).verdict == expected
+
+
+@pytest.mark.parametrize(("other", "expected"), [(240.0, "supported"), (262.0, "undecided")])
+def test_what_is_counted_and_differs_by_seed_is_tested(other, expected):
+    """A line search sends as much as it needs, which chance has a part in."""
+    rows = [
+        {"metric": "parameters", "method": method, "seed": str(seed), "value": value}
+        for method, values in {"a": (270.0, 265.0, 268.0), "b": (other, other - 8, other + 7)}.items()
+        for seed, value in enumerate(values)
+    ]
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'")
+    with pytest.MonkeyPatch.context() as patch:
+        asked = "q('parameters', method='b') < q('parameters', method='a')"
+        patch.setattr("reporting.claims.read_csv", lambda _: claims.assign(inequality=asked))
+        (found,) = findings("fedstyle", _records(rows), {})
+        (one,) = findings("fedstyle", _records(rows[::3]), {})
+    assert found.verdict == expected
+    assert one.verdict == "supported", "of one seed nobody knows that it differs"
 
 
 @pytest.mark.parametrize(

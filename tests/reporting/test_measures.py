@@ -14,6 +14,7 @@ from reporting.cells import cells_of
 from reporting.evidence import Evidence
 from reporting.layout import Layout
 from reporting.measures import against_best
+from reporting.records import reached
 from reporting.tables import NO_MARKS, latex, markdown
 from reporting.verdict import Verdict
 
@@ -59,6 +60,24 @@ def _cells(*rows: dict[str, Any], layout: Layout = LAYOUT) -> dict[tuple[str, ..
     """By method, measure and control."""
     cells = cells_of(layout, _frame(*rows), lambda _: None).to_dict("records")
     return {(cell["method"], cell["measure"], cell["control"]): cell for cell in cells}
+
+
+def test_what_it_took_to_a_target_is_of_those_whose_every_seed_has_reached_it():
+    """Of the others the quick seeds alone would be compared."""
+    until = {"metric": "bytes_to_target", "kind": "cost", "role": "", "unit": "count"}
+    rounds = until | {"metric": "rounds_to_target", "kind": "result", "unit": "rounds"}
+    rows = [
+        *_several("a", 5, 5, 5, **until),
+        *_several("a", 1, 1, 1, **rounds),
+        *_several("b", 2, **until),
+        *_several("b", 1, 9, 9, **rounds),
+        *_several("c", 9, 9, 9, **rounds),
+    ]
+    left = reached(_frame(*rows))
+    assert left.groupby(["method", "metric"]).size().to_dict() == {
+        ("a", "bytes_to_target"): 3,
+        **{(method, "rounds_to_target"): 3 for method in "abc"},
+    }
 
 
 FIRST, NEAR, BEHIND = (0.9, 0.8, 0.7), (0.89, 0.79, 0.7), (0.88, 0.77, 0.67)

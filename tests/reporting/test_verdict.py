@@ -1,5 +1,7 @@
 """Verdicts: each by an example, and the properties that they must have whatever the numbers are."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,11 @@ TRENDS = {Verdict.TREND_HOLDS: Verdict.TREND_FAILS, Verdict.TREND_FAILS: Verdict
 
 
 def _ours(*values: float, **more) -> Evidence:
-    return Evidence({str(seed): value for seed, value in enumerate(values)}, **more)
+    return Evidence(_by_seed(values), **more)
+
+
+def _by_seed(values: Iterable[float]) -> dict[str, float]:
+    return {str(seed): value for seed, value in enumerate(values)}
 
 
 def _spread(mean: float, std: float, seeds: int, **more) -> Evidence:
@@ -41,9 +47,14 @@ CASES = {
     "the same with fewer rounds": (_ours(0.9, 0.9, 0.9, **REDUCED), Printed(0.9), Verdict.NOT_COMPARABLE),
     "the same on a stand-in": (_ours(0.9, 0.9, 0.9, stand_in=True), Printed(0.9), Verdict.NOT_COMPARABLE),
     "diverged": (_ours(0.9, float("nan")), Printed(0.9), Verdict.DIVERGED),
-    "one image off": (_ours(7290), Printed(7291, "images", "count"), Verdict.DISAGREES),
-    "as many images": (_ours(7291), Printed(7291, "images", "count"), Verdict.AGREES),
-    "about as many": (_ours(9298), Printed(9500, "images", "count", approximate=True), Verdict.AGREES),
+    "one image off": (_ours(7290, metric="images"), Printed(7291, "images", "count"), Verdict.DISAGREES),
+    "as many images": (_ours(7291, metric="images"), Printed(7291, "images", "count"), Verdict.AGREES),
+    "about as many": (_ours(9298, metric="images"), Printed(9500, "images", "count", approximate=True), Verdict.AGREES),
+    "as many numbers as chance has": (
+        _ours(7290, 7310, 7285, metric="parameters"),
+        Printed(7291, "parameters", "count"),
+        Verdict.UNDECIDED,
+    ),
     "SSIM of noise and of a copy": (_ours(0.5, 0.5, 0.5), Printed(0.0196, "ssim", "score"), Verdict.DISAGREES),
     "a printed deviation": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93, std=0.04, runs=4), Verdict.AGREES),
     "the same without it": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93), Verdict.DISAGREES),
@@ -95,34 +106,66 @@ def test_the_tests_are_scipys():
     assert above_zero(list(differences)) == pytest.approx(expected)
     groups = [rng.normal(size=n) for n in (3, 4, 2)]
     within = sum(group.var(ddof=1) * (len(group) - 1) for group in groups) / 6
-    assert Spread.pooled(groups) == Spread(pytest.approx(within**0.5), 6)
+    assert Spread.pooled(map(_by_seed, groups)).std == pytest.approx(within**0.5)
     a, b = rng.normal(0, 1, 4), rng.normal(0.5, 1, 4)
     paired = stats.ttest_rel(a, b, alternative="greater").pvalue
     assert above_zero(list(a - b)) == pytest.approx(paired)
 
 
 @pytest.mark.parametrize(
-    ("times", "expected"), [(1, Spread(1.0, 4)), (6.4, Spread((41.96 / 2) ** 0.5, 4)), (6.6, Spread())]
+    ("other", "freedom"),
+    [
+        ([5.0, 3.0, 1.0], 2.0),  # the same up to its size and mean
+        ([1.0, 3.0, 5.0], 2.0),  # its mirror image
+        ([2.0, -4.0, 2.0], 2 * 32**2 / (8**2 + 24**2)),  # 8 and 24 are the sums of squares, and nothing in common
+        ([0.0, -2.0, 2.0], 2 * 16**2 / (8**2 + 8**2 + 2 * 4**2)),  # products of -4
+    ],
+)
+def test_what_goes_up_and_down_together_is_known_once(other, freedom):
+    """Box's degrees of freedom by hand; the first group's residuals are 2, 0 and -2."""
+    assert Spread.pooled([_by_seed([3.0, 1.0, -1.0]), _by_seed(other)]).freedom == pytest.approx(freedom)
+    assert Spread.pooled([_by_seed(other)]).freedom == 2.0
+
+
+def test_rows_that_share_their_seeds_are_told_from_nothing_in_a_twentieth_of_cases():
+    """Of 24 rows that correlate by 0.95, none of which differs from nothing; with 48 degrees it would be a tenth."""
+    rng, naive, told, times = np.random.default_rng(0), 0, 0, 1500
+    for _ in range(times):
+        rows = 0.95**0.5 * rng.normal(size=3) + 0.05**0.5 * rng.normal(size=(24, 3))
+        spread = Spread.pooled(map(_by_seed, rows))
+        told += above_zero(rows[0], spread) < 0.05
+        naive += above_zero(rows[0], Spread(spread.std, 48)) < 0.05
+    assert told / times < 0.055 < 0.08 < naive / times
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (1, Spread(1.0, 2)),
+        (6.4, Spread((41.96 / 2) ** 0.5, 2)),
+        (6.6, Spread()),
+    ],
 )
 def test_a_spread_is_shared_up_to_where_bartlett_says_that_there_are_two(times, expected):
     """Of two groups of three with variances 1 and r: (4 ln((1 + r) / 2) - 2 ln r) / 1.25 = 3.84 where r = 6.49 ** 2."""
-    shared = Spread.shared([[4.0, 5.0, 6.0], [-times, 0.0, times]])
-    assert (shared.std, shared.freedom) == (pytest.approx(expected.std), expected.freedom)
-    assert Spread.shared([[4.0, 5.0, 6.0], [7.0, 7.0, 7.0], [-times, 0.0, times]]) == shared, "equal values say nothing"
+    two = [_by_seed([4.0, 5.0, 6.0]), _by_seed([-times, 0.0, times])]
+    shared = Spread.shared(two)
+    assert (shared.std, shared.freedom) == (pytest.approx(expected.std), pytest.approx(expected.freedom))
+    assert Spread.shared([*two, _by_seed([7.0, 7.0, 7.0])]) == shared, "equal values say nothing"
 
 
 def test_rows_of_equal_values_narrow_no_spread():
     """By hand: 1, 3 and -4 have squares of 26, so that their deviation is 13 ** 0.5 with two degrees of freedom."""
-    varied, equal = [1.0, 3.0, -4.0], [[7.0, 7.0, 7.0], [0.0, 0.0, 0.0]]
+    varied, equal = _by_seed([1.0, 3.0, -4.0]), [_by_seed([7.0, 7.0, 7.0]), _by_seed([0.0, 0.0, 0.0])]
     assert Spread.shared([varied, *equal]) == Spread(pytest.approx(13**0.5), 2)
-    assert Spread.shared(equal) == Spread(0.0, 4), "of which there is none to be seen"
+    assert Spread.shared(equal) == Spread(0.0, 2), "of which there is none to be seen"
 
 
 def test_a_run_that_diverged_is_left_out_of_the_spread_that_others_share():
     """By hand: -1, 0 and 1 have variance 1 with two degrees of freedom."""
     diverged = float("nan")
-    assert Spread.shared([[1e-4], [0.2, diverged]]) == Spread(), "nothing has two seeds"
-    assert Spread.shared([[-1.0, 0.0, diverged, 1.0], [0.2, diverged]]) == Spread(1.0, 2)
+    assert Spread.shared([_by_seed([1e-4]), _by_seed([0.2, diverged])]) == Spread(), "nothing has two seeds"
+    assert Spread.shared([_by_seed([-1.0, 0.0, diverged, 1.0]), _by_seed([0.2, diverged])]) == Spread(1.0, 2)
 
 
 def test_a_metric_without_a_tolerance():
