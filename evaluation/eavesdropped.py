@@ -17,8 +17,6 @@ GANS = ("ps-fedgan", "full-gan")
 ACCURACIES = ("accuracy", "accuracy_among_own")
 UNITS = dict.fromkeys((*ACCURACIES, "one_label"), "fraction")
 """Of metrics; scores otherwise."""
-GREY_LEVEL = 2 / 255
-"""Of a pixel in [-1, 1]: what differs by less is the same byte."""
 Numbers = dict[str, float]
 Readings = dict[tuple[int, str], Numbers]
 """Of each user, and of who made the images."""
@@ -32,9 +30,8 @@ def attacks(run: RunFolder, *, pairs: PositiveInt = 1000) -> Iterator[dict[str, 
     squared error relative to the cloud's image, for pixels in [-1, 1], and `nmse_0_1` in [0, 1]; `ssim`: structural
     similarity to it, window 11, sigma 1.5. These over at most `pairs` images. `ulps`: how far the eavesdropper's start
     was from the user's (-1: another network), `bit_equal`: whether it was the same. `generator_max_abs_diff`: the
-    largest difference of a pixel in [-1, 1], from the cloud, and of the cloud from the user, not less than a grey level
-    if their generators are not the same. `identical`: whether the cloud's generator is the user's to the bit. The
-    ceiling of `accuracy` is that of real images of all labels.
+    largest difference of a pixel in [-1, 1], from the cloud, and of the cloud from the user. `identical`: whether the
+    cloud's generator is the user's to the bit. The ceiling of `accuracy` is that of real images of all labels.
 
     All of this after the last round; with the protocol `rounds=best` the best of both accuracies over the snapshots and
     the last round, as Table 2 has them, of those whose images snapshots keep.
@@ -118,8 +115,6 @@ def _compared(run: RunFolder, user: int, who: str, pairs: int) -> Numbers:
         record = {"generator_max_abs_diff": record["generator_max_abs_diff"]}
     if f"{prefix}/identical" in run.samples:
         record["identical"] = float(run.samples[f"{prefix}/identical"])
-        if not record["identical"]:  # though their images may be, to the byte
-            record["generator_max_abs_diff"] = max(record["generator_max_abs_diff"], GREY_LEVEL)
     if f"{prefix}/ulps" in run.samples:
         ulps = float(run.samples[f"{prefix}/ulps"])
         record |= {"ulps": ulps, "bit_equal": float(ulps == 0)}

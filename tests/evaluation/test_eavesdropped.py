@@ -43,15 +43,6 @@ def _run(folder, made: dict[str, np.ndarray]) -> RunFolder:
     return run
 
 
-def test_generators_whose_images_differ_by_less_than_a_byte_shows_are_not_the_same(judge, tmp_path):
-    images = np.stack([_image(label) for label in (3, 4)])
-    made = {"made/0/labels": np.array([3, 4]), "made/0/user": images, "made/0/cloud": images}
-    found = list(attacks(_run(tmp_path, made | {"made/0/cloud/identical": np.array(False)})))
-    differences = [r["value"] for r in found if (r["metric"], r["role"]) == ("generator_max_abs_diff", "cloud")]
-    assert differences
-    assert set(differences) == {2 / 255}
-
-
 def test_what_an_eavesdropper_gets(judge, tmp_path):
     labels = np.array([3, 4] * 10)
     cloud = np.stack([_image(label) for label in labels])
