@@ -354,16 +354,19 @@ class PartOfSeveral(Extreme, Unknown):
 
 def _every(truths: list[Truth]) -> Truth:
     """Whether all hold: False if one does not, else unknown if one is."""
-    if any(truth is False for truth in truths):
-        return False
-    return next((truth for truth in truths if isinstance(truth, Unknown)), True)
+    return False if any(truth is False for truth in truths) else _unknown(truths, otherwise=True)
 
 
 def _one(truths: list[Truth]) -> Truth:
     """Whether one holds: True if one does, else unknown if one is."""
-    if any(truth is True for truth in truths):
-        return True
-    return next((truth for truth in truths if isinstance(truth, Unknown)), False)
+    return True if any(truth is True for truth in truths) else _unknown(truths, otherwise=False)
+
+
+def _unknown(truths: list[Truth], *, otherwise: bool) -> Truth:
+    """What is unknown of several: what noise hides, which was measured, before what was not."""
+    unknown = [truth for truth in truths if isinstance(truth, Unknown)]
+    hidden = [truth for truth in unknown if isinstance(truth, Hidden)]
+    return next(iter([*hidden, *unknown]), otherwise)
 
 
 @dataclass(frozen=True)

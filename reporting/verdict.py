@@ -140,18 +140,20 @@ class Spread:
         Groups of the same seeds go up and down together. Their sum of squares has the degrees of freedom of Box (1954)
         and Greenhouse and Geisser (1959), (tr S)^2 / tr S^2 times those of one group, where S is the covariance of the
         groups: as many as one group has if all are alike, and with three seeds at most twice as many, since so few
-        hardly tell what is independent from what is not. Were each to add its own, a test at 5 % of 24 rows that
-        correlate by 0.95 would find something in 10 % of cases where nothing is.
+        hardly tell what is independent from what is not. Were each to add its own, a one-sided test at 5 % of 24 rows
+        that correlate by 0.95 would find something in 10 % of cases where nothing is.
         """
         several = [group for group in groups if len(group) > 1]
         if not several:
             return cls()
         values = pd.DataFrame(several)
         residuals = values.sub(values.mean(axis=1), axis=0).fillna(0.0).to_numpy()
-        products = residuals @ residuals.T
-        squares, fewest = float(np.trace(products)), min(map(len, several)) - 1
-        alike = squares**2 / float(np.square(products).sum()) if squares else 1.0
-        return cls(sqrt(squares / sum(len(group) - 1 for group in several)), fewest * alike)
+        degrees = values.count(axis=1).to_numpy() - 1.0
+        if not (size := np.abs(residuals).max()):
+            return cls(0.0, degrees.min())
+        products = (residuals / size) @ (residuals / size).T  # whose squares are no smaller than numbers can be
+        freedom = np.trace(products) ** 2 / (products**2 / np.sqrt(np.outer(degrees, degrees))).sum()
+        return cls(float(size * np.sqrt(np.trace(products) / degrees.sum())), float(freedom))
 
     @classmethod
     def shared(cls, groups: Collection[BySeed]) -> "Spread":
@@ -170,9 +172,10 @@ class Spread:
 def is_counted(ours: Evidence) -> bool:
     """Whether a number has no chance in it: what is counted, as long as all seeds come to the same.
 
-    How often a line search has to be sent numbers, say, is counted and differs.
+    What a line search sends, say, is counted and differs, which one seed alone does not show.
     """
-    return ours.metric in COUNTED and len({*ours.values.values()}) == 1
+    values = [*ours.values.values()]
+    return ours.metric in COUNTED and max(values) - min(values) <= ROUNDING * abs(values[0])
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,8 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
 
     Args:
         differences: within seeds.
-        spread: shared with what is alike. The differences' own is taken where it is larger.
+        spread: shared with what is alike. The differences' own is taken where it is larger, with the degrees of the one
+            that has more.
     """
     freedom = max(spread.freedom, len(differences) - 1)
     if freedom == 0:
@@ -278,7 +282,7 @@ def _trend(
     differences = within_seeds(ours, reference[0]).values()
     if not differences:
         return Judgement(Verdict.NOT_COMPARABLE, "no seed that the reference row has, too")
-    if is_counted(ours):
+    if is_counted(ours) and is_counted(reference[0]):
         same = np.sign(np.mean([*differences])) == np.sign(theirs)
         return Judgement(Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS, "counted, no test")
     above = above_zero(differences, spread)

@@ -545,6 +545,14 @@ def test_the_order_of_what_is_claimed_together_changes_nothing(parts, b, c, expe
         assert _said(asked, a=a, b=b, c=c).verdict == expected
 
 
+def test_what_noise_hides_was_measured_whatever_else_was_not():
+    """So that the rest, which holds, proves nothing; c was not measured beside b."""
+    hidden, missing = "q('accuracy', method=m) > 0.5", "q('accuracy', method=n) > 0.5"
+    values = {"a": [0.9, 0.1, 0.9], "b": [0.90, 0.91, 0.92], "d": [0.90, 0.91, 0.92]}
+    for parts in (f"{hidden} and {missing}", f"{missing} and {hidden}"):
+        assert _said(f"all({parts} for m, n in ('ac', 'bd'))", **values).verdict == "undecided"
+
+
 @pytest.mark.parametrize(("other", "expected"), [(240.0, "supported"), (262.0, "undecided")])
 def test_what_is_counted_and_differs_by_seed_is_tested(other, expected):
     """A line search sends as much as it needs, which chance has a part in."""

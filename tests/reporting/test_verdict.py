@@ -1,6 +1,7 @@
 """Verdicts: each by an example, and the properties that they must have whatever the numbers are."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,6 +100,15 @@ def test_one_seed_is_judged_by_the_spread_of_the_others():
     assert _with_reference(*one, Spread(0.1, 6)) == Verdict.WITHIN_NOISE
 
 
+def test_what_is_counted_is_compared_without_a_test_only_with_what_is():
+    fixed, varied = _ours(250, 250, 250, metric="parameters"), _ours(150, 240, 352, metric="parameters")
+    paper, theirs = Printed(300, "parameters", "count"), Printed(200, "parameters", "count")
+    reduced = [replace(ours, differs=("data",)) for ours in (fixed, varied)]
+    assert verdict(reduced[0], paper, (reduced[1], theirs)).verdict == Verdict.WITHIN_NOISE
+    assert verdict(reduced[1], paper, (reduced[0], theirs)).verdict == Verdict.WITHIN_NOISE
+    assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 200}), theirs)).verdict == Verdict.TREND_HOLDS
+
+
 def test_the_tests_are_scipys():
     rng = np.random.default_rng(0)
     differences = rng.normal(0.3, 1, 5)
@@ -125,6 +135,21 @@ def test_what_goes_up_and_down_together_is_known_once(other, freedom):
     """Box's degrees of freedom by hand; the first group's residuals are 2, 0 and -2."""
     assert Spread.pooled([_by_seed([3.0, 1.0, -1.0]), _by_seed(other)]).freedom == pytest.approx(freedom)
     assert Spread.pooled([_by_seed(other)]).freedom == 2.0
+
+
+def test_rows_with_few_seeds_take_nothing_from_what_others_know():
+    """By Satterthwaite's formula, of rows that have no seed in common: (8 + 2 + 2)^2 / (8^2 / 2 + 2^2 + 2^2)."""
+    apart = [{"1": 3.0, "2": 1.0, "3": -1.0}, {"4": 1.0, "5": -1.0}, {"6": 0.0, "7": 2.0}]
+    assert Spread.pooled(apart) == Spread(pytest.approx(3**0.5), pytest.approx(144 / 40))
+    alone = _by_seed(np.random.default_rng(0).normal(size=20))
+    assert Spread.pooled([alone]).freedom == pytest.approx(19)
+
+
+@given(st.lists(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_a_spread_knows_no_less_than_a_row_and_no_more_than_all(rows):
+    spread, several = Spread.pooled(map(_by_seed, rows)), [len(row) - 1 for row in rows if len(row) > 1]
+    assert spread.std >= 0
+    assert min(several, default=0) * (1 - 1e-9) <= spread.freedom <= sum(several) * (1 + 1e-9)
 
 
 def test_rows_that_share_their_seeds_are_told_from_nothing_in_a_twentieth_of_cases():
