@@ -150,8 +150,8 @@ class Spread:
         residuals = values.sub(values.mean(axis=1), axis=0).fillna(0.0).to_numpy()
         degrees = values.count(axis=1).to_numpy() - 1.0
         if not (size := np.abs(residuals).max()):
-            return cls(0.0, degrees.min())
-        products = (residuals / size) @ (residuals / size).T  # whose squares are no smaller than numbers can be
+            return cls(0.0, float(degrees.min()))
+        products = (residuals / size) @ (residuals / size).T  # scaled, as fourth powers of tiny ones would vanish
         freedom = np.trace(products) ** 2 / (products**2 / np.sqrt(np.outer(degrees, degrees))).sum()
         return cls(float(size * np.sqrt(np.trace(products) / degrees.sum())), float(freedom))
 
@@ -197,8 +197,9 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
     freedom = max(spread.freedom, len(differences) - 1)
     if freedom == 0:
         return nan
-    mean, own = float(np.mean([*differences])), float(np.std([*differences], ddof=1)) if len(differences) > 1 else 0.0
-    error = max(own, spread.std) / sqrt(len(differences))
+    values = np.asarray([*differences])
+    mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    error = max(own, spread.std) / sqrt(len(values))
     if error == 0:
         return 0.5 if mean == 0 else float(mean < 0)
     return float(stats.t.sf(mean / error, freedom))
