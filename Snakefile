@@ -27,7 +27,7 @@ envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving
 
 
 wildcard_constraints:
-    paper="[a-z]+",
+    paper="[a-z][a-z0-9]*",
     condition="[^/]+",
     method="[^/]+",
     variant="[^/]+",
@@ -51,7 +51,7 @@ onerror:
 
 # the second line takes seconds and fetches: with a cluster, on the machine where Snakemake itself runs
 localrules: tables, figures, claims, tune, all,
-    source, count, records, table, claim
+    source, count, records, all_records, table, claim
 
 
 rule all:
@@ -59,7 +59,7 @@ rule all:
 
 
 rule tables:
-    input: flow.tables()
+    input: flow.tables(), flow.all_records
 
 
 rule figures:
@@ -80,7 +80,7 @@ rule tune:
 rule source:
     output: f"{results}/sources/{{source}}.csv"
     log: f"{results}/logs/sources/{{source}}.log"
-    params: name=lambda wildcards: wildcards.source.replace("--", "/")
+    params: name=flow.source, files=flow.own_files
     message: "get source {params.name} ready"
     shell: "diptych source '{params.name}' --out {output} > {log} 2>&1"
 
@@ -153,7 +153,7 @@ rule evaluate:
 rule simpson:
     output: records=f"{results}/records/padpaf/simpson.csv", points=f"{results}/padpaf-points.csv"
     log: f"{results}/logs/evaluate/padpaf/simpson.log"
-    params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf")
+    params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf", "baselines.fedper")
     group: "measuring"
     message: "Simpson's paradox"
     shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} > {log} 2>&1"
@@ -163,7 +163,7 @@ ruleorder: simpson > evaluate
 
 
 rule count:
-    output: f"{results}/records/counted.csv"
+    output: f"{results}/counted.csv"
     log: f"{results}/logs/evaluate/counted.log"
     params:
         scale=flow.scale,
@@ -174,20 +174,30 @@ rule count:
 
 
 rule records:
-    input: parts=flow.records(), measured=flow.given
-    output: f"{results}/records.csv"
+    input: parts=flow.records, measured=flow.given
+    output: f"{results}/records/{{paper}}.csv"
+    log: f"{results}/logs/records/{{paper}}.log"
+    params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells
+    message: "put the records of {wildcards.paper} together"
+    shell:
+        "diptych records {input.parts} --measured {input.measured} --paper {wildcards.paper} --scale {params.scale}"
+        " --out {output} > {log} 2>&1"
+
+
+rule all_records:
+    input: flow.records_of_papers()
+    output: flow.all_records
     log: f"{results}/logs/records.log"
     params: scale=flow.scale, code=code_hash("diptych.gathering"), cells=flow.cells()
     message: "put all records together"
-    shell:
-        "diptych records {input.parts} --measured {input.measured} --scale {params.scale} --out {output} > {log} 2>&1"
+    shell: "diptych records {input} --scale {params.scale} --out {output} > {log} 2>&1"
 
 
-# ---- tables, claims, figures: from records alone
+# ---- tables, claims, figures: from the records of a paper alone
 
 
 rule table:
-    input: f"{results}/records.csv"
+    input: f"{results}/records/{{paper}}.csv"
     output: multiext(f"{results}/tables/{{paper}}-{{table}}", md=".md", csv=".csv", tex=".tex")
     log: f"{results}/logs/tables/{{paper}}-{{table}}.log"
     params:
@@ -203,7 +213,7 @@ rule table:
 
 
 rule claim:
-    input: f"{results}/records.csv"
+    input: f"{results}/records/{{paper}}.csv"
     output: multiext(f"{results}/claims/{{paper}}", md=".md", csv=".csv")
     log: f"{results}/logs/claims/{{paper}}.log"
     params:
@@ -236,13 +246,14 @@ rule figure:
 
 
 rule report:
-    input: f"{results}/records.csv", flow.tables(), flow.claims(), flow.figures()
+    input: flow.all_records, flow.tables(), flow.claims(), flow.figures()
     output: f"{results}/report.html"
     log: f"{results}/logs/report.log"
     params:
         results=subpath(output[0], parent=True),
         without=flow.left_out,
         code=code_hash("diptych.reported"),
+        papers=flow.reported(),
         page=content("reporting/templates/*"),
         printed=printed,
     message: "put everything on one page"

@@ -175,7 +175,8 @@ def _of_client(by: list[Any], client: int) -> Any:
 def asked(trained: Trained) -> Arrays:
     """`asked/<k>/made`: images by client k's own generator; `asked/<k>/labels`: what was asked for, evenly over the
     labels of its images, or -1 where no label can be; `asked/<k>/real`, `/real-labels`: as many test images of its
-    style and these labels, and `other`, `/other-labels`: training images of the same."""
+    style and these labels, and `other`, `/other-labels`: training images of the same; `own`, `/own-labels`: its own
+    training images, which have its labels as often as it has them and as the best generator that cannot be asked."""
     make = _maker(trained)
     if make is None:
         return {}
@@ -189,7 +190,11 @@ def asked(trained: Trained) -> Arrays:
             f"asked/{k}/made": as_bytes(made),
             f"asked/{k}/labels": labels.numpy() if told else np.full(count, -1),
         }
-        for name, whole in (("real", dealt.tests[k]), ("other", dealt.train[style].unique())):
+        for name, whole in (
+            ("real", dealt.tests[k]),
+            ("other", dealt.train[style].unique()),
+            ("own", dealt.clients[k]),
+        ):
             rows = trained.some(whole[torch.isin(dealt.labels[whole], known)], count, "asked", name, k)
             arrays |= {
                 f"asked/{k}/{name}": as_bytes(trained.seen(k, rows, "asked")),

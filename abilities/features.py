@@ -20,9 +20,9 @@ CROSSED = 400
 
 
 def features(trained: Trained) -> Arrays:
-    """The arrays of features.npz that linear probes read. Images are not augmented."""
+    """The arrays of features.npz that linear probes read. Images are as clients see them, and not augmented."""
     simulation, dealt, algorithm = trained.simulation, trained.dealt, trained.algorithm
-    trained_on = dealt.images[dealt.all_train]
+    trained_on = dealt.images[dealt.all_train] if dealt.style_views is None else trained.trained_on
     models = {"initial": with_statistics(copied(simulation.template), algorithm.global_features, trained_on)}
     if pooled(algorithm) or simulation.server.tensors:
         models["shared"] = shared_model(trained, algorithm.global_features, trained_on)
@@ -30,8 +30,9 @@ def features(trained: Trained) -> Arrays:
     for style, name in enumerate(dealt.styles):
         for part, indices in (("train", dealt.train[style]), ("test", dealt.test[style])):
             arrays[f"labels/{name}/{part}"] = dealt.labels[indices].numpy()
+            x = dealt.images[indices] if dealt.style_views is None else trained.of_style(style, indices)
             for which, model in models.items():
-                found = looked_at(algorithm.global_features, model, dealt.images[indices])
+                found = looked_at(algorithm.global_features, model, x)
                 arrays |= {f"{which}/{name}/{part}/{key}": rows.numpy() for key, rows in found.items()}
     if not pooled(algorithm):
         for client in trained.clients:
@@ -50,16 +51,22 @@ def _of_client(trained: Trained, client: int) -> Arrays:
         "positions": np.array([position[int(image)] for image in dealt.clients[client]]),
     }
     for part, indices in (("train", dealt.clients[client]), ("test", dealt.test[style])):
-        found = looked_at(trained.algorithm.personal_features, model, dealt.images[indices])
+        found = looked_at(trained.algorithm.personal_features, model, _seen(trained, client, indices))
         arrays |= {f"{part}/{key}": rows.numpy() for key, rows in found.items()}
     return arrays
+
+
+def _seen(trained: Trained, client: int, indices: Tensor) -> Tensor:
+    """Images as a client sees them; as the bytes that they are stored as where everybody sees them so."""
+    as_they_are = trained.dealt.style_views is None
+    return trained.dealt.images[indices] if as_they_are else trained.seen(client, indices, "features")
 
 
 def _crossed(trained: Trained) -> Arrays:
     """`crossed/...`: style features of some training images of each client by every client's own model."""
     share = max(2, CROSSED // len(trained.clients))
     chosen = [trained.some(trained.dealt.clients[k], share, "crossed", k) for k in trained.clients]
-    images = trained.dealt.images[torch.cat(chosen)]
+    images = torch.cat([_seen(trained, k, indices) for k, indices in zip(trained.clients, chosen, strict=True)])
     own = (trained.simulation.own(k) for k in trained.clients)
     by = [looked_at(trained.algorithm.personal_features, model, images)["style"] for model in own]
     owners = np.repeat(trained.clients, [len(indices) for indices in chosen])
@@ -82,8 +89,13 @@ class _Callable(nn.Module):
 
 def with_statistics(model: nn.Module, extract: Extract, images: Tensor) -> nn.Module:
     """The model with batch-norm statistics of these images: those of an untrained model say nothing."""
-    update_bn(_batches(images, str(next(model.parameters()).device)), _Callable(extract, model))
+    update_bn(_batches(mixed(images), str(next(model.parameters()).device)), _Callable(extract, model))
     return model
+
+
+def mixed(images: Tensor) -> Tensor:
+    """In an order of no meaning, always the same: in batches of one style, variances would be those within styles."""
+    return images[torch.randperm(len(images), generator=torch.Generator().manual_seed(0))]
 
 
 def _batches(images: Tensor, device: str) -> Iterator[Tensor]:

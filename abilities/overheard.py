@@ -45,7 +45,8 @@ def overheard(trained: Trained) -> Arrays:
             f"made/{k}/cloud/identical": np.array(_same(generator, twin.generator)),
             f"client/{k}/style": trained.style_of(k),
         }
-        arrays |= _by_discriminator(trained, k, twin, _asked(trained, k, trained.dealt.all_test, ASKED))
+        if k in _published(trained):
+            arrays |= _by_discriminator(trained, k, twin, _asked(trained, k, trained.dealt.all_test, ASKED))
     for eavesdropper in _eavesdroppers(trained):
         for who, ulps in eavesdropper.labels.items():
             name = f"made/{eavesdropper.user}/{who}"
@@ -56,6 +57,12 @@ def overheard(trained: Trained) -> Arrays:
 def _twins(trained: Trained) -> list[tuple[int, Twin]]:
     """The cloud's twin of every user's generator."""
     return list(enumerate(trained.simulation.server_work.twins))  # type: ignore[union-attr]
+
+
+def _published(trained: Trained) -> set[int]:
+    """Users whose discriminator has crossed: the server's twins of all others are what nobody has trained."""
+    sent = trained.simulation.channel.traffic
+    return {user for _, user, _, name in sent if name.startswith("published.discriminator.")}
 
 
 def _eavesdroppers(trained: Trained) -> list[Any]:
@@ -128,7 +135,7 @@ def membership(trained: Trained) -> Arrays:
     wiretap = trained.listening(Membership)
     assert wiretap is not None
     if hasattr(trained.simulation.server_work, "twins"):
-        twins = dict(_twins(trained))
+        twins = {k: twin for k, twin in _twins(trained) if k in _published(trained)}
         parts = [_by_discriminator(trained, k, twins[k], asked) for k, asked in _pairs(trained, twins)]
     else:
         parts = [_by_loss(trained, wiretap, k, asked) for k, asked in _pairs(trained, sorted(wiretap.back))]

@@ -95,9 +95,10 @@ class Eavesdropper:
 
     def __call__(self, message: Message) -> None:
         """Follow the user's step, if it is one."""
-        heard = {name.removeprefix("published."): rows[0] for name, rows in message.tensors.items()}
-        if message.direction != "up" or message.clients != (self.user,) or len(heard) < len(message.tensors):
+        step = all(name.startswith("published.") for name in message.tensors)
+        if message.direction != "up" or message.clients != (self.user,) or not step:
             return
+        heard = {name.removeprefix("published."): rows[0] for name, rows in message.tensors.items()}
         self.heard += 1
         if self._misses(message.round):
             self.twin.taken += "z" in heard  # it knows that there was one

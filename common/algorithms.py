@@ -11,6 +11,8 @@ TRAINING = (
     "abilities",
 )
 """What every run passes through, whatever its algorithm."""
+LISTENING = "attacks.listeners"
+"""What those do that somebody listens to."""
 
 
 def algorithm_modules() -> dict[str, str]:
@@ -25,6 +27,6 @@ def algorithm_module(name: str) -> str:
     return modules[choose("algorithm.name", name, modules)]
 
 
-def training_code(algorithm: str) -> str:
-    """The hash of all code that decides the numbers of a run of this algorithm."""
-    return code_hash(*TRAINING, algorithm_module(algorithm))
+def training_code(algorithm: str, *, overheard: bool = False) -> str:
+    """The hash of all code that decides the numbers of a run of this algorithm, to which somebody may listen."""
+    return code_hash(*TRAINING, algorithm_module(algorithm), *([LISTENING] if overheard else []))

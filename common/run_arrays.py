@@ -92,7 +92,7 @@ WORDS = {
     "everyones": "style|own-content",
     "target": "label|client|domain",
     "whose": "own|shared",
-    "real": "real|other",
+    "real": "real|other|own",
     "z": "z|z-log-variance",
     "c": "c|c-log-variance",
     "images": r"real|held-out|held-out-unseen|reconstructed|unseen|generated(?:/[^/]+)?",

@@ -177,6 +177,17 @@ class RunFolder:
         files = (self.path / name for name in run_tables.ROWS)
         return {file.name: run_tables.read(file) for file in files if file.exists()}
 
+    def begin(self, *, anew: bool) -> None:
+        """A training begins, or goes on: until its end nothing vouches for the folder.
+
+        Args:
+            anew: begins, so that nothing stays of an earlier one either; `spec.yaml` may be in the user's own words.
+        """
+        left = {*FILES, *run_tables.ROWS, "samples.npz", "after-*.npz"} - {"spec.yaml"}
+        for pattern in left if anew else ("provenance.json",):
+            for file in self.path.glob(pattern):
+                file.unlink()
+
     def write_table(self, name: str, rows: list[dict[str, Any]], columns: list[str]) -> None:
         """Write rows as a CSV file."""
         write_csv(self.path / name, rows, columns)

@@ -118,6 +118,18 @@ def state(expression: str, root: Path) -> State:
     return State.DOWNLOADED if style is None and known and not known.origin else State.MISSING
 
 
+def dated(expression: str, root: Path) -> list[str]:
+    """The user's own files behind `expression`, each with its size and date, which change when it is corrected.
+
+    Files of a known source are not looked at, unless an .npz file stands in for them: they are what was published.
+    """
+    name = expression.partition("/")[0]
+    own = root / f"{name}.npz"
+    files = [own] if own.is_file() else [] if name in KNOWN else sorted((root / name).rglob("*"))
+    found = ((file, file.stat()) for file in files if file.is_file())
+    return [f"{file.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}" for file, stat in found]
+
+
 def how_to_get(name: str) -> str:
     """What to put where, from where, for a source that is missing."""
     known = KNOWN.get(name.partition("/")[0])

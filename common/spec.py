@@ -264,6 +264,11 @@ class Spec(_Settings):
         return [*range(every, last, every), last] if every else []
 
     @property
+    def overheard(self) -> bool:
+        """Whether somebody listens to what clients send."""
+        return self.inversion is not None or self.samples.members > 0
+
+    @property
     def digest(self) -> str:
         """Twelve hex digits over everything that decides the numbers; names and labels do not.
 

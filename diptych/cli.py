@@ -167,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     p = command("records", _records, "put the records of a scale's runs together, each under the tables that it is for")
     p.add_argument("parts", type=Path, nargs="+", help="what `diptych evaluate` wrote")
     p.add_argument("--measured", type=Path, nargs="*", default=[], help="earlier records, of runs not done again")
+    p.add_argument("--paper", default="", help="of this paper's runs alone")
     p.add_argument("--out", type=Path, required=True)
     _scale(p)
 
@@ -381,7 +382,7 @@ def _extract(options: argparse.Namespace) -> None:
 def _records(options: argparse.Namespace) -> None:
     from diptych.gathering import gather
 
-    gather(options.scale, options.parts, options.out, options.measured)
+    gather(options.scale, options.parts, options.out, options.measured, options.paper)
 
 
 def _table(options: argparse.Namespace) -> None:

@@ -217,6 +217,10 @@ class Paper(_Config):
         return [self.experiments[name] for name in self.only or self.experiments]
 
 
+PaperName = Annotated[str, Field(pattern="^[a-z][a-z0-9]*$")]
+"""Names of files and targets are put together of it, with a hyphen behind it."""
+
+
 class Scale(_Config):
     """How big everything is: config/scales/<scale>.yaml.
 
@@ -231,7 +235,7 @@ class Scale(_Config):
     about: str
     seeds: Annotated[list[NonNegativeInt], Field(min_length=1)]
     defaults: Overlay = {}
-    papers: dict[str, Overlay]
+    papers: dict[PaperName, Overlay]
     left_out: dict[str, dict[str, str]] = {}
 
 

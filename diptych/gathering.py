@@ -25,22 +25,23 @@ def kept(study: Study, files: list[Path]) -> pd.DataFrame:
     return rows[trained & (rows["spec"] == rows["run"].map(today))]
 
 
-def gather(scale: str, parts: list[Path], out: Path, measured: list[Path]) -> None:
+def gather(scale: str, parts: list[Path], out: Path, measured: list[Path], paper: str = "") -> None:
     """Write the records of all runs of a scale, once for each table that a run is for.
 
     Args:
-        parts: what `diptych evaluate` wrote. Runs that the scale does not ask for are left out.
+        parts: what `diptych evaluate` wrote, or this, of other runs. Runs that the scale does not ask for are left out.
         measured: what this wrote before; what is `kept` of it, and is of no run of the parts, stays.
+        paper: whose runs alone; all papers' otherwise.
 
     Raises:
         InputError: a part is no table of records.
     """
     study = load_study(scale)
     reference = Reference.of(study)
-    new = pd.concat([read_rows(part) for part in parts], ignore_index=True)
+    new = _of(paper, pd.concat([read_rows(part) for part in parts], ignore_index=True))
     alone = new["table"] != ""  # what is for one table only says so itself, and may be of a run's name
     by_run = dict(tuple(new[~alone].groupby("run", sort=False)))
-    before = kept(study, measured)
+    before = _of(paper, kept(study, measured))
     found = [before[~before["run"].isin(by_run)]]
     for cell in study.cells:
         if cell.spec.run not in by_run:
@@ -56,3 +57,7 @@ def gather(scale: str, parts: list[Path], out: Path, measured: list[Path]) -> No
     found.append(new[alone])
     with written(out) as part:
         pd.concat(found, ignore_index=True)[COLUMNS].to_csv(part, index=False)
+
+
+def _of(paper: str, rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["paper"] == paper] if paper else rows

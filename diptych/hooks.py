@@ -19,7 +19,7 @@ from diptych.terminal import Plan, expected, source_of, sources_table
 from reporting.wording import plural
 
 WORTH_IT = 8
-"""From so many jobs on it pays to import everything once."""
+"""From so many jobs on it pays to import everything once; whatever trains must not outlive the workflow."""
 JOB_NAMES = "diptych_"
 """What the names of Slurm's jobs begin with, because `profiles/slurm` says so."""
 
@@ -47,7 +47,8 @@ def before(workflow: Any, scale: str, results: str) -> None:
     lanes = min(workflow.cores, os.cpu_count() or 1) if workflow.local_exec else workflow.nodes
     seconds = {workflow.dag.jobid(job): expected(job) for job in jobs}
     logger.info("", extra={"expected": seconds, "lanes": max(1, min(lanes, len(jobs)))})
-    if workflow.local_exec and len(jobs) >= WORTH_IT:
+    trains = any(job.rule.name.startswith("train") for job in jobs)
+    if workflow.local_exec and (trains or len(jobs) >= WORTH_IT):
         forkserver.start(scale, Path(results) / "logs" / "jobs.log")
 
 
@@ -87,9 +88,9 @@ def _rows(table: Path) -> list[dict[str, str]]:
 
 def _refuse_twice(folder: Path) -> None:
     """What a killed Snakemake has submitted goes on, and the next one does not know of it."""
-    asked = ["squeue", "--me", "--noheader", "--format=%i %j %Z"]
-    queued = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
-    left = [job for job, name, where in map(str.split, queued) if name.startswith(JOB_NAMES) and Path(where) == folder]
+    asked = ["squeue", "--me", "--noheader", "--format=%i|%Z|%j"]  # names of jobs of somebody else's may have anything
+    queued = [line.split("|", 2) for line in subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()]
+    left = [job for job, where, name in queued if name.startswith(JOB_NAMES) and Path(where) == folder]
     if left:
         raise WorkflowError(
             f"Slurm still has {plural(len(left), 'job')} of an earlier start in this folder, and would do the same "

@@ -39,15 +39,16 @@ def material(folders: Sequence[Path], without: Collection[str] = ()) -> Material
 
 
 def _records_in(folder: Path) -> list[Path]:
-    """The records of a folder, or of those in it."""
+    """The records of a folder, or of those in it, or of some papers, where a workflow has made no others."""
     if not folder.is_dir():
         raise InputError(f"{folder}: is no folder; name one that has records.csv, such as results/digits")
     own, parts = (sorted(folder.glob(pattern)) for pattern in ("records.csv*", "*/records.csv*"))
     if own and parts:
         raise InputError(f"{folder}: has records of its own and folders with records in it; name those that are meant")
-    if not own and not parts:
+    found = own or parts or [file for file in sorted(folder.glob("records/*.csv")) if file.stem in names_in("papers")]
+    if not found:
         raise InputError(f"{folder}: there are no records in it; it must hold records.csv, or <name>/records.csv")
-    return own or parts
+    return found
 
 
 def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:

@@ -65,7 +65,7 @@ def methods_with_rule() -> list[str]:
 
 def newcomers() -> list[str]:
     """Methods with a rule that no paper's file names: they join every open experiment."""
-    axes = [e["axes"] for name in names_in("papers") for e in configuration.paper_yaml(name)["experiments"].values()]
+    axes = [e.axes for name in names_in("papers") for e in read_paper(name).experiments.values()]
     named = {method.partition(":")[0] for axis in axes for method in axis.get("method", [])}
     return [method for method in methods_with_rule() if method not in named]
 

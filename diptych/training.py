@@ -1,5 +1,6 @@
 """Training one run: from its specification to its folder."""
 
+import hashlib
 import time
 from pathlib import Path
 
@@ -65,12 +66,13 @@ def train(
     )
     if looks_at_own(Trained(simulation, dealt, spec)):
         simulation.keep_own()
-    code = training_code(str(spec.algorithm.get("name")))
-    checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code}"
+    code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
+    checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code} {_given(spec, dealt, folder)}"
     resumed = resume(checkpoint, simulation, key)
     if resumed:
         progress.say(f"goes on after round {simulation.round}")
     saved, out = time.monotonic(), RunFolder(folder)
+    out.begin(anew=not resumed)
 
     def after_round(simulation: Simulation) -> None:
         nonlocal saved
@@ -140,14 +142,28 @@ def client_data(dealt: Partition, whose: str) -> ClientData:
     return ClientData(dealt.images, dealt.labels, (everything,), styles=dealt.image_styles)
 
 
-def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
-    """What the run that this one starts from, a folder of the same scale, has left, with a leading axis over clients.
+def _given(spec: Spec, dealt: Partition, folder: Path) -> str:
+    """A hash of what a training is given besides its specification: its images, and the run that it starts from."""
+    digest = hashlib.sha256("".join(source.sha256 for source in dealt.sources).encode())
+    if spec.start:
+        digest.update((_started(spec, folder).path / "model.safetensors").read_bytes())
+    return digest.hexdigest()[:12]
 
-    Shared tensors are one row for all; if it shared nothing, a row of each of its clients, of a pooled run one.
-    """
+
+def _started(spec: Spec, folder: Path) -> RunFolder:
+    """The run that this one starts from, a folder of the same scale."""
     other = RunFolder(RunFolder.path_of(spec.start, spec.run, folder))
     if not (other.path / "model.safetensors").is_file():
         raise InputError(f"start: run '{spec.start}' has left no model in {other.path}; train it first")
+    return other
+
+
+def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
+    """What the run that this one starts from has left, with a leading axis over clients.
+
+    Shared tensors are one row for all; if it shared nothing, a row of each of its clients, of a pooled run one.
+    """
+    other = _started(spec, folder)
     held = {key: torch.from_numpy(array) for key, array in other.weights("shared/", "clients/").items()}
     if not held:
         raise InputError(f"start: run '{spec.start}' has left no tensors shared/... or clients/... in {other.path}")

@@ -135,7 +135,7 @@ def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:
         return set()
     spec, name = specs[run], str(specs[run].algorithm["name"])
     return (
-        {(spec.digest, code) for code in (training_code(name), counted.code(spec))}
+        {(spec.digest, code) for code in (training_code(name, overheard=spec.overheard), counted.code(spec))}
         if name in algorithm_modules()
         else set()
     )

@@ -12,10 +12,12 @@ from common.algorithms import algorithm_modules, training_code
 from common.codehash import ROOT, code_hash
 from common.errors import InputError, choose, quoted
 from common.files import data_folder, data_root
+from common.sources import dated
 from common.spec import Spec
 from diptych.configuration import Paper
 from diptych.cost import GPU, HERE, of_training, to_ask_for
 from diptych.study import Study, load_study
+from diptych.terminal import source_of
 
 SETTINGS = {"scale": "digits", "data": "", "images": "all", "measured": "", "gpus": 0}
 """What `--config` takes, and the defaults."""
@@ -102,7 +104,10 @@ class Workflow:
         def spec(wildcards: Any) -> str:
             return self._spec(method, wildcards).digest
 
-        code = training_code(method) if method in algorithm_modules() else ""
+        def code(wildcards: Any) -> str:
+            ours = method in algorithm_modules()
+            return training_code(method, overheard=self._spec(method, wildcards).overheard) if ours else ""
+
         folder = f"{self.results}/runs/{_name(method)}"
         return {"run": _name(method), "scale": self.scale, "folder": folder, "spec": spec, "code": code}
 
@@ -128,6 +133,14 @@ class Workflow:
         styles = self._first_run(wildcards).data.styles
         names = {source.partition("[")[0] for source in styles.values()}
         return [f"{self.results}/sources/{name.replace('/', '--')}.csv" for name in sorted(names)]
+
+    def source(self, wildcards: Any) -> str:
+        """The name of the source that a file is about."""
+        return source_of(dict(wildcards.items()))
+
+    def own_files(self, wildcards: Any) -> list[str]:
+        """The user's own files behind it, as a parameter."""
+        return dated(self.source(wildcards), Path(data_root()))
 
     def _first_run(self, wildcards: Any) -> Spec:
         """The first run of a condition."""
@@ -206,13 +219,16 @@ class Workflow:
         return [f"{folder}/{RUN_FILES[key]}" for folder in folders for key in ("provenance", "features")]
 
     def cells(self, wildcards: Any = None) -> list[str]:
-        """A parameter that changes with what all runs are for, or those of a paper's method, and were published as."""
-        runs = None if wildcards is None else set(self._runs_of(wildcards))
+        """A parameter that changes with what runs are for, are called, and were published as.
+
+        Of all of them, of a paper's, or of those of a paper's method.
+        """
+        of = [getattr(wildcards, key, "") for key in ("paper", "method")]
         return [
             f"{cell.spec.run} {cell.spec.digest} {cell.published.digest} {cell.table} {cell.setting} "
-            f"{sorted(cell.stand_ins)}"
+            f"{sorted(cell.stand_ins)} {cell.spec.labels}"
             for cell in self.study.cells
-            if runs is None or cell.spec.run in runs
+            if all(wanted in ("", part) for wanted, part in zip(of, cell.spec.run.split("/")[0:3:2], strict=True))
         ]
 
     def counted(self) -> list[str]:
@@ -244,15 +260,27 @@ class Workflow:
 
     def tuning(self, wildcards: Any) -> str:
         """A parameter that changes with what is compared, and how."""
-        return f"{self.paper(wildcards).tuning}"
+        paper = self.paper(wildcards)
+        return f"{paper.tuning} {paper.evaluation.get('probe')}"
 
     # ---- what comes out
 
-    def records(self) -> list[str]:
-        """The records of every method of every paper."""
-        records = [f"{self.results}/records/{paper}/{method}.csv" for paper, method in self._of_method]
-        simpson = [f"{self.results}/records/padpaf/simpson.csv"] if "padpaf" in self.study.papers else []
-        return [*records, *simpson, f"{self.results}/records/counted.csv"]
+    @property
+    def all_records(self) -> str:
+        """The file of all papers' records."""
+        return f"{self.results}/records.csv"
+
+    def records_of_papers(self) -> list[str]:
+        """Those of each paper."""
+        return [f"{self.results}/records/{paper}.csv" for paper in self.study.papers]
+
+    def records(self, wildcards: Any) -> list[str]:
+        """What the records of a paper are put together of: those of each of its methods, and what is counted."""
+        _ = self.paper(wildcards)
+        methods = [method for paper, method in self._of_method if paper == wildcards.paper]
+        methods += ["simpson"] if wildcards.paper == "padpaf" else []
+        parts = [f"{self.results}/records/{wildcards.paper}/{method}.csv" for method in methods]
+        return [*parts, f"{self.results}/counted.csv"]
 
     def tables(self, paper: str | None = None) -> list[str]:
         """Every table, or a paper's, in Markdown; CSV and LaTeX come with it."""
@@ -277,6 +305,13 @@ class Workflow:
         asked = self.paper(wildcards).model_dump(include={"claims", "aliases", "undecided"})
         return asked | {"about": self.study.about(wildcards.paper)}
 
+    def reported(self) -> list[str]:
+        """What the report says of papers besides what their tables, figures and claims do, likewise."""
+        return [
+            f"{name} {paper.title} {paper.budget_curves} {[figure.shows for figure in paper.figures.values()]}"
+            for name, paper in self.study.papers.items()
+        ]
+
     def claims(self, paper: str | None = None) -> list[str]:
         """The claims of every paper, or of one; common ground makes none."""
         return [f"{self.results}/claims/{name}.md" for name in self._papers(paper) if self.study.papers[name].claims]
@@ -294,7 +329,7 @@ class Workflow:
         """What a figure is drawn from."""
         kind = self._figure(wildcards.figure).data
         if kind in ("records", "ranks"):
-            return f"{self.results}/records.csv"
+            return f"{self.results}/records/{wildcards.figure.partition('-')[0]}.csv"
         if kind == "points":
             return f"{self.results}/{wildcards.figure.partition('-')[0]}-points.csv"
         return f"{self.results}/figures/data/{wildcards.figure}.{kind}.{'npz' if kind == 'samples' else 'csv'}"

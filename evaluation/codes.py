@@ -268,12 +268,14 @@ _ASKED = (("content", "label"), ("content", "client"), ("style", "label"), ("sty
 
 
 def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor]) -> Iterator[dict[str, Any]]:
-    """The number of `disentanglement` and its four parts.
+    """The number of `disentanglement` and its four parts; nothing where a target is the same of all images.
 
     Args:
         scored: (content or style, target) -> accuracy of the probe.
         targets: target -> what the probe was scored on.
     """
+    if any(len(target.unique()) < 2 for target in targets.values()):
+        return
     said = {case: _information(accuracy, targets[case[1]]) for case, accuracy in scored.items()}
     for (features, target), value in said.items():
         yield result("information", "score", value, setting=f"features={features};target={target}")

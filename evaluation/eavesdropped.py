@@ -79,11 +79,13 @@ def _read_all(judge: Judge, arrays: Arrays) -> Readings:
 
 def _paired(readings: Readings) -> Iterator[tuple[int, str, str, Numbers]]:
     """User, role, setting and numbers; those of the cloud once more beside each attacker that Table 2 pairs it with."""
+    pairs = set()  # two attackers of the same r are beside the same numbers
     for (user, who), numbers in readings.items():
         role, setting = _named(who)
         yield user, role, setting, numbers
         beside = setting if setting.startswith("r=") else f"attack={role.removeprefix('attacker-')}"
-        if role.startswith("attacker-") and "masks" not in setting:
+        if role.startswith("attacker-") and "masks" not in setting and (user, beside) not in pairs:
+            pairs.add((user, beside))
             yield user, "cloud", beside, readings[user, "cloud"]
 
 

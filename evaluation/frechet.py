@@ -1,7 +1,9 @@
 """The Fréchet distance between two sets of images (FID), under the features of a stated network."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
@@ -30,6 +32,15 @@ Gaussian = tuple[np.ndarray, np.ndarray]
 
 class NoDistance(InputError):
     """A Fréchet distance cannot be taken: there are no weights of Inception, or no more images than features."""
+
+
+@contextmanager
+def or_left_out(run: str) -> Iterator[None]:
+    """A distance that cannot be taken is left out, and the run's log says why."""
+    try:
+        yield
+    except NoDistance as why:
+        print(f"[{run}] left out: {why}", file=sys.stderr)
 
 
 def gaussian(features: np.ndarray, what: str) -> Gaussian:
@@ -179,6 +190,7 @@ def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
     """(setting, control) -> client -> the images whose distance is taken, of cases that every client has images of."""
     real, rng = _of_clients(arrays, "real"), np.random.default_rng(random_key(run.spec.seed, "noise"))
     clients = list(real)
+    others = [*clients[1:], *clients[:1]] if len(clients) > 1 else []
     held_out = _of_clients(arrays, "held-out")
     found = {
         ("", ""): _of_clients(arrays, "generated"),
@@ -188,7 +200,7 @@ def _shown(run: RunFolder, arrays: Arrays) -> dict[tuple[str, str], Images]:
         **{("", name): {k: _worn(run, k, x, name) for k, x in held_out.items()} for name in HARDLY_CHANGED},
         ("", "copy"): real,
         ("", "noise"): {k: rng.integers(0, 256, x.shape, dtype=np.uint8) for k, x in real.items()},
-        ("", "other-client"): {k: real[clients[(n + 1) % len(clients)]] for n, k in enumerate(clients)},
+        ("", "other-client"): dict(zip(clients, (real[k] for k in others), strict=False)),
     }
     return {case: images for case, images in found.items() if images and all(map(len, images.values()))}
 

@@ -3,6 +3,7 @@
 Images are bytes (n, channels, size, size).
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 
 from common.keys import random_key
 from common.run_folder import RunFolder
-from evaluation.frechet import frechet_distance, gaussian
+from evaluation.frechet import frechet_distance, gaussian, or_left_out
 from evaluation.judge import load
 from evaluation.rows import Number
 from evaluation.transport import exact, flat
@@ -57,7 +58,8 @@ class Judged:
         ought = {metric: labels if metric in OF_LABELS else of_style for metric in reads}
         yield from agreement(said, {metric: truth for metric, truth in ought.items() if np.min(truth) >= 0})
         if against and control != "ceiling":
-            yield from distances(images, said, self.arrays[against], self.read(against))
+            both = names[0], against
+            yield from distances(images, said, self.arrays[against], self.read(against), both, self.run.spec.run)
         if known in self.arrays:
             yield from compared(images, self.arrays[known])
 
@@ -75,10 +77,17 @@ def agreement(said: Said, ought: dict[str, Any]) -> Iterator[Number]:
         yield metric, "fraction", float((~right if metric == "attribute_change" else right).mean())
 
 
-def distances(images: np.ndarray, said: Said, real: np.ndarray, said_of_real: Said) -> Iterator[Number]:
-    """How far images are from real ones, all classes together: `fid`, on the judge's features, and `wd_exact`."""
-    made, reference = gaussian(said[0], "a set of images"), gaussian(said_of_real[0], "a set of real images")
-    yield "fid", "score", frechet_distance(made, reference)
+def distances(
+    images: np.ndarray, said: Said, real: np.ndarray, said_of_real: Said, names: tuple[str, str], run: str
+) -> Iterator[Number]:
+    """How far images are from real ones, all classes together: `fid`, on the judge's features, and `wd_exact`.
+
+    The former is not a number if there are too few of either, which is said of them by `names`.
+    """
+    fid = math.nan
+    with or_left_out(run):
+        fid = frechet_distance(*(gaussian(by[0], name) for by, name in zip((said, said_of_real), names, strict=True)))
+    yield "fid", "score", fid
     yield "wd_exact", "score", exact(flat(images), flat(real)).value
 
 

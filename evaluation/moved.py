@@ -57,6 +57,8 @@ def _restyled(shown: Judged) -> Rows:
 
 def _between_clients(arrays: Arrays, judge: Judge) -> Iterator[Part]:
     moved = np.not_equal(*arrays["restyle/clients"].T)
+    if not moved.any():  # there is one client alone
+        return
     source, again, restyled = (arrays[f"restyle/{key}"] for key in ("source", "reconstructed", "restyled"))
     target = np.repeat(arrays["restyle/clients"][moved, 1], source.shape[1])
     before, (features, after, client) = judge(np.concatenate(source[moved]))[1], judge(np.concatenate(restyled[moved]))

@@ -58,21 +58,22 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
     Found images are matched with the user's so that errors are least in sum; `psnr` is the mean over them, `recovered`
     the share of at least 30 dB, `labels` the share of the user's labels that were found, in any order, where any were
     needed.
-    `setting` is `another-user` for the same against the images of the next user, which says what chance gives. The mean
-    over users.
+    `setting` is `another-user` for the same against the images of the next user, if there is one: what chance gives.
+    The mean over users.
     """
     users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("inverted/")})
     rows: dict[tuple[str, str, str], list[float]] = {}
     for position, user in enumerate(users):
         found, true = (run.samples[f"inverted/{user}/{what}"] for what in ("found", "true"))
-        other = run.samples[f"inverted/{users[(position + 1) % len(users)]}/true"]
         near = psnr(found, true)
         measured = {("psnr", "decibel", ""): near.mean(), ("recovered", "fraction", ""): (near >= 30).mean()}
         if f"inverted/{user}/taken-for" in run.samples:
             both = (run.samples[f"inverted/{user}/{what}"] for what in ("taken-for", "labels"))
             taken, labels = (Counter(values.tolist()) for values in both)
             measured["labels", "fraction", ""] = (taken & labels).total() / labels.total()
-        measured["psnr", "decibel", "another-user"] = psnr(found, other).mean()
+        if len(users) > 1:
+            other = run.samples[f"inverted/{users[(position + 1) % len(users)]}/true"]
+            measured["psnr", "decibel", "another-user"] = psnr(found, other).mean()
         for key, value in measured.items():
             rows.setdefault(key, []).append(float(value))
     for (metric, unit, setting), values in rows.items():

@@ -1,5 +1,6 @@
 """What measurements of one kind have in common, as columns of a record."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -36,12 +37,14 @@ def diverged(metric: str, unit: str, **more: str) -> dict[str, Any]:
 
 
 def averaged(parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-    """The numbers of each, then the means."""
+    """The numbers of each, then the means. What could not be measured is not a number, and has no mean either."""
     found: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for columns, numbers, who in parts:
         for metric, unit, value in numbers:
             found[metric, unit, *columns.items()].append(value)
-            if who:
+            if who and not math.isnan(value):
                 yield result(metric, unit, value, **columns, **who)
     for (metric, unit, *shared), values in found.items():
+        if math.isnan(sum(values)):
+            continue
         yield result(metric, unit, float(np.mean(values)), **dict(shared))

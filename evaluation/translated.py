@@ -3,19 +3,18 @@
 Distances are means over all ordered pairs of domains, as published with those of a domain to itself, and over classes.
 """
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from common.errors import InputError
 from common.run_folder import RunFolder
 from common.settings import Count
 from evaluation.corruption import blurred
-from evaluation.frechet import NoDistance, extractor, frechet_distance, gaussian
+from evaluation.frechet import extractor, frechet_distance, gaussian, or_left_out
 from evaluation.rows import result
 from evaluation.transport import Cost, exact, flat, mean, sinkhorn
 
@@ -65,11 +64,11 @@ def translation(
     real = _by_domain(run.samples, "real", "label")
     measures: list[Measure] = [_wasserstein]
     for name in extractors:
-        with _or_left_out(run):
+        with or_left_out(run.spec.run):
             measures.append(_Frechet(name, run, real))
     for setting, control, pairs in _shown(run, real, controls):
         for measure in measures if pairs else []:
-            with _or_left_out(run):
+            with or_left_out(run.spec.run):
                 for metric, unit, value in measure(control, pairs, real):
                     yield result(metric, unit, value, setting=setting, control=control)
     for count in test_images or []:
@@ -79,15 +78,6 @@ def translation(
             for _, control, pairs in _at_the_end(run, real, controls):
                 for metric, unit, value in _wasserstein(control, _first(pairs, each), few) if pairs else []:
                     yield result(metric, unit, value, setting=f"test_samples={count}", control=control)
-
-
-@contextmanager
-def _or_left_out(run: RunFolder) -> Iterator[None]:
-    """A distance that cannot be taken is left out."""
-    try:
-        yield
-    except NoDistance as why:
-        print(f"[{run.spec.run}] left out: {why}", file=sys.stderr)
 
 
 def _by_domain(kept: Arrays, images: str, labels: str) -> Domains:
@@ -147,6 +137,8 @@ def _wasserstein(control: str, pairs: Pairs, real: Domains) -> Iterator[Measured
 
 def _over_classes(measure: Callable[[np.ndarray, np.ndarray], Cost], made: Labelled, real: Labelled) -> Cost:
     (images, labels), (reference, theirs) = made, real
+    if lacking := {*theirs.tolist()} - {*labels.tolist()}:
+        raise InputError(f"wd: of class {min(lacking)} there are real images and none that were translated")
     return mean([measure(flat(images[labels == c]), flat(reference[theirs == c])) for c in np.unique(theirs)])
 
 

@@ -112,6 +112,7 @@ NAMES = names(
             "untrained": ("floor: untrained", "the same by an encoder that was not trained"),
             "shuffled-labels": ("floor: shuffled labels", "the same with labels, or pairs of images, shuffled"),
             "floor": ("floor: held-out images", "real images that were held out"),
+            "own-images": ("control: own images", "a client's own training images, its labels as often as it has them"),
             "brighter": ("floor: brighter", "the same images, brighter by 13 of 255"),
             "noisy": ("floor: noisy", "the same images with noise of 0.1"),
             "shifted": ("floor: shifted", "the same images, shifted by a pixel"),

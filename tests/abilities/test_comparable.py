@@ -10,6 +10,7 @@ from torch.optim.swa_utils import update_bn
 
 from abilities import Trained, comparable
 from abilities.comparable import answers, asked, codes, translated
+from abilities.features import mixed
 from baselines.centralized import Centralized
 from baselines.ditto import Ditto
 from baselines.fedper import FedPer
@@ -112,7 +113,7 @@ def check_statistics(codes: Any = codes) -> None:
     found = codes(trained(simulation, dealt, data=SEEN_ANEW | {"views": views}, samples={"images": 30, "probed": 60}))
     model, draw = simulation.shared_model(), torch.Generator()
     seen = [view(dealt.images[dealt.train[n]].float() / 255, draw) for n, view in enumerate(dealt.style_views or ())]
-    update_bn(torch.cat(seen).split(256), model.encoder)
+    update_bn(mixed(torch.cat(seen)).split(256), model.encoder)
     expected = looked(model, lambda m, x: m.encoder.z(x)[0], shown(found, "test"))
     np.testing.assert_allclose(found["codes/test/content"], expected, atol=5e-3)  # `shown` are bytes
 
@@ -231,6 +232,9 @@ def test_and_are_held_against_images_of_them():
     for k, mine in enumerate(dealt.clients):
         known = set(dealt.labels[mine].tolist())
         assert set(found[f"asked/{k}/real-labels"]) | set(found[f"asked/{k}/other-labels"]) <= known
+        own = np.bincount(found[f"asked/{k}/own-labels"], minlength=10)
+        share = torch.bincount(dealt.labels[mine], minlength=10).numpy() / len(mine)
+        assert own / own.sum() == pytest.approx(share, abs=0.2), "as often as the client has them"
     assert known < set(range(10))
 
 

@@ -5,13 +5,19 @@ import copy
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from abilities.features import CROSSED, features
+import abilities.features
+from abilities.features import CROSSED, features, mixed
 from baselines.fedavg import FedAvg
+from common.spec import DataSettings
+from diptych.training import client_data
 from federation import Simulation
 from federation.data import as_float
 from methods.fedstyle import FedStyle
-from tests.digits import dealt, objective, simulate, trained
+from partitions import partition
+from partitions.views import resized
+from tests.digits import STYLES, dealt, objective, simulate, trained
 from tests.mutation import mutated
 
 MODULE = "abilities.features"
@@ -44,7 +50,7 @@ def check_statistics() -> None:
         model = simulation.shared_model()
         norms = [m for m in model.encoder.modules() if isinstance(m, torch.nn.BatchNorm2d)]
         if buffers == "local":
-            x = as_float(split.images[split.all_train])
+            x = as_float(mixed(split.images[split.all_train]))
             for norm in norms:
                 norm.reset_running_stats()
                 norm.momentum = None  # the plain mean over batches
@@ -58,6 +64,31 @@ def check_statistics() -> None:
             np.testing.assert_allclose(
                 features(trained(simulation))[f"shared/{name}/test/features"], expected, atol=1e-4
             )
+
+
+def check_order() -> None:
+    """Images come style after style, and variances are those of all of them."""
+    dark = torch.rand(300, 3, 8, 8, generator=torch.Generator().manual_seed(1)) / 4
+    images, block = torch.cat([dark, 0.75 + dark]), nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    found = abilities.features.with_statistics(block, lambda model, x: {"features": model(x)}, images)[1]
+    maps = block[0](images)
+    assert found.running_mean.tolist() == pytest.approx(maps.mean(dim=(0, 2, 3)).tolist(), abs=0.02)
+    assert found.running_var.tolist() == pytest.approx(maps.var(dim=(0, 2, 3)).tolist(), rel=0.05)
+
+
+def check_views() -> None:
+    """Of styles that show one source in different ways, each in its own, at the size that networks see."""
+    views = {"mnist": {"name": "color-inversion"}}
+    one = {"dataset": "digit", "pool": "together", "image_size": 8, "styles": dict.fromkeys(STYLES, STYLES["mnist"])}
+    split = partition(DataSettings(**one, views=views), "", seed=3)
+    simulation = simulate(FedAvg(objective=objective("classification")), client_data(split, ""), rounds=1)
+    found = abilities.features.features(trained(simulation, split))
+    inverted, as_it_is = (found[f"shared/{style}/test/features"] for style in ("mnist", "svhn"))
+    assert np.abs(inverted - as_it_is).max() > 1e-2
+    tests, mine = (resized(1 - as_float(split.images[rows]), 8) for rows in (split.test[0], split.clients[0]))
+    np.testing.assert_allclose(inverted, _of(simulation.shared_model(), tests), atol=1e-4)
+    expected = _of(simulation.own(0), mine)
+    np.testing.assert_allclose(found["client/0/train/features"], expected, atol=1e-4)
 
 
 def check_crossed() -> None:
@@ -74,7 +105,7 @@ def check_crossed() -> None:
         assert np.abs(mine[:, (k + 1) % clients] - mine[:, k]).max() > 1e-2, "somebody else's encoder is another"
 
 
-@pytest.mark.parametrize("check", [check_personal, check_statistics, check_crossed])
+@pytest.mark.parametrize("check", [check_personal, check_statistics, check_order, check_views, check_crossed])
 def test_features(check):
     check()
 
@@ -95,6 +126,12 @@ BUGS = {
     "statistics of other images": (
         "shared_model", "with_statistics(model, extract, images)", "with_statistics(model, extract, images[:64])",
         check_statistics),
+    "statistics of one style after the other": (
+        "with_statistics", "mixed(images)", "images", check_order),
+    "images as they are, whoever sees them": (
+        "features", "dealt.style_views is None else trained.of_style(style, indices)", "True else None", check_views),
+    "and whoever's they are": (
+        "_seen", "as_they_are else", "True else", check_views),
 }  # fmt: skip
 
 

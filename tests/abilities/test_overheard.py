@@ -48,16 +48,16 @@ def test_a_snapshot_keeps_the_cloud_and_a1_alone(runs):
     assert makers == {"cloud", *(f"a1;r={factor}" for factor in factors)}
 
 
-def _followed(**data) -> Trained:
+def _followed(algorithm: dict[str, str] | None = None, **data) -> Trained:
     asked = spec(
-        {"name": "ps-fedgan", "latent": 4, "width": 4, "synthetic": 10},
+        {"name": "ps-fedgan", "latent": 4, "width": 4, "synthetic": 10} | (algorithm or {}),
         data={"dataset": "mnist", "pool": "together", "image_size": 16, "channels": 1} | data,
         samples={"members": 20},
     )
     dealt = partition(asked.data, "", asked.seed)
-    algorithm = build_algorithm(asked, 10)
-    who = listeners(asked, algorithm)
-    simulation = Simulation(algorithm, client_data(dealt, ""), asked.training, asked.seed, listeners=who)
+    built = build_algorithm(asked, 10)
+    who = listeners(asked, built)
+    simulation = Simulation(built, client_data(dealt, ""), asked.training, asked.seed, listeners=who)
     simulation.run()
     return Trained(simulation, dealt, asked)
 
@@ -75,6 +75,16 @@ def test_membership_is_asked_of_images_as_the_user_sees_them():
         with torch.no_grad():
             expected = twin.discriminator(2 * negative - 1, dealt.labels[rows], whole)
         np.testing.assert_allclose(found[f"membership/0/{who}"], expected, atol=1e-6)
+
+
+def test_nothing_is_asked_of_a_discriminator_that_nobody_has_sent():
+    """The server's twin of it has never been trained."""
+    ink = {"ink": "digits-plain[::8]"}
+    everything, generators = (
+        membership(_followed({"name": "full-gan", "share": share}, styles=ink)) for share in ("all", "once")
+    )
+    assert everything
+    assert not generators
 
 
 def test_nothing_is_asked_of_a_user_of_whose_labels_none_is_tested():

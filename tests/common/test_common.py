@@ -1,5 +1,6 @@
 """Files that appear whole, keys that do not collide, a hash that follows the code, provenance that is complete."""
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -7,12 +8,13 @@ from contextlib import suppress
 import pytest
 
 from common import codehash
-from common.algorithms import algorithm_modules, training_code
+from common.algorithms import LISTENING, TRAINING, algorithm_modules, training_code
 from common.codehash import ROOT, code_hash, reachable
 from common.errors import InputError, choose, nearest
 from common.files import data_root, written
 from common.keys import random_key
 from common.provenance import PACKAGES, peak_memory_mb, provenance
+from common.sources import dated
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -80,6 +82,12 @@ def test_the_hash_of_a_run_covers_the_engine_its_algorithm_and_no_other():
     assert not {"baselines.ditto", "reporting.tables", "evaluation.probe"} & set(reached)
 
 
+def test_the_hash_of_a_run_that_somebody_listens_to_covers_who_does():
+    assert training_code("fedavg", overheard=True) != training_code("fedavg")
+    assert "attacks.weights" in reachable(LISTENING)
+    assert "attacks.weights" not in reachable(*TRAINING, "baselines.fedavg")
+
+
 def test_provenance_names_versions_and_hardware():
     found = provenance()
     assert found["packages"].keys() == set(PACKAGES)
@@ -105,3 +113,18 @@ def test_the_data_root(monkeypatch):
     monkeypatch.setenv("HOME", "/somebodys")
     monkeypatch.setenv("DIPTYCH_DATA", "~/images")
     assert data_root() == "/somebodys/images"
+
+
+def test_own_images_are_dated_and_published_ones_are_not(tmp_path):
+    for name in ("MNIST/raw", "mine/ink/zero"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.png").write_bytes(b"1")
+    assert dated("mnist", tmp_path) == []
+    before = dated("mine/ink", tmp_path)
+    assert len(before) == 1
+    os.utime(tmp_path / "mine" / "ink" / "zero" / "a.png", (1, 1))
+    assert dated("mine/ink", tmp_path) != before
+    (tmp_path / "pacs.npz").write_bytes(b"22")
+    (tmp_path / "pacs").mkdir()
+    (found,) = dated("pacs/sketch", tmp_path)
+    assert found.startswith("pacs.npz 2 ")

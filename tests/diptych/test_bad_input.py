@@ -224,6 +224,12 @@ def test_a_file_that_no_rule_makes(function, wildcards, words):
         ("scales/digits.yaml", "seeds: [2011]", "seeds: []", ["digits.yaml.seeds", "at least 1"]),
         ("scales/digits.yaml", "  fedstyle:\n", "  fedstile:\n", ["'fedstile'", "did you mean 'fedstyle'"]),
         ("scales/digits.yaml", "{rounds: 6,", "{rouns: 6,", ["training.rouns", "did you mean 'rounds'"]),
+        (
+            "scales/digits.yaml",
+            "  fedstyle:\n",
+            "  fed-style:\n",
+            ["digits.yaml.papers", "fed-style", "[a-z][a-z0-9]*"],
+        ),
         ("papers/fedstyle.yaml", "experiments:\n", "experiment:\n", ["experiment", "did you mean 'experiments'"]),
         ("papers/fedstyle.yaml", "method: [centralized, fedavg,", "method: [fedavgg,", ["'fedavgg'", "'fedavg'"]),
         ("papers/fedstyle.yaml", "dataset: [digit, office", "dataset: [digits, office", ["'digits'", "'digit'"]),
@@ -234,6 +240,12 @@ def test_a_wrong_configuration(file, old, new, words, config, capsys):
     assert old in text
     (config / file).write_text(text.replace(old, new, 1))
     complains(capsys, ["runs", "--scale", "digits"], words)
+
+
+def test_a_paper_that_is_half_written_is_named(config, capsys):
+    """Whether the scale runs it or not: newcomers are methods that no paper names."""
+    (config / "papers" / "new.yaml").write_text("title: A new paper\n")
+    complains(capsys, ["runs", "--scale", "digits"], ["config/papers/new.yaml.experiments", "is needed and not given"])
 
 
 def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys):

@@ -16,13 +16,17 @@ from safetensors.numpy import save_file
 from common.algorithms import training_code
 from common.spec import Spec
 from diptych.cli import main
+from diptych.training import _given
+from partitions import partition
 from tests.digits import STYLES
 from tests.wrong import GOOD, changed, complains, nothing_left, training, written
 
 Damage = Callable[[Path], Any]
 RUN = changed("training.rounds", 2) | {"objective": {"name": "classification"}, "score_every": 1}
 SOURCE = {"name": "x", "sha256": "0", "images": 9, "classes": 10}
-KEY = f"{Spec(**RUN).digest} {training_code('fedavg')}"
+SPEC = Spec(**RUN)
+GIVEN = _given(SPEC, partition(SPEC.data, "", SPEC.seed), Path())
+KEY = f"{SPEC.digest} {training_code('fedavg')} {GIVEN}"
 
 
 @pytest.fixture(scope="module")

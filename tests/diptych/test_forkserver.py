@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.forkserver import ADDRESS, delegated
+from diptych.forkserver import ADDRESS, delegated, preload
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is a fork server on Linux alone")
 
@@ -139,3 +139,13 @@ def test_without_a_server_a_command_is_not_delegated(tmp_path, monkeypatch):
     assert delegated(["list"]) is None
     monkeypatch.setenv(ADDRESS, str(tmp_path / "gone"))
     assert delegated(["list"]) is None
+
+
+def test_an_algorithm_that_cannot_be_imported_is_no_other_jobs_matter(monkeypatch, capfd):
+    """Whoever adds one makes mistakes, and its own jobs say which."""
+    wrong = {"fedavg": "baselines.fedavg", "newcomer": "baselines.of_no_such_name"}
+    monkeypatch.setattr("common.algorithms.algorithm_modules", lambda: wrong)
+    monkeypatch.setattr("diptych.forkserver.PRELOADED", ())
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    preload("tiny")
+    assert "No module named 'baselines.of_no_such_name'" in capfd.readouterr().err

@@ -79,3 +79,23 @@ def test_of_earlier_records_what_is_specified_as_it_was_stays_and_what_is_measur
         (again.run, "6"),
     }
     assert set(found["table"][found["run"] == stays.run]) == {"table9"}
+
+
+def test_records_of_the_papers_together_are_those_of_all_at_once(tmp_path):
+    """Each paper's are gathered for its own tables, whoever else is not done yet."""
+    some = {spec.labels["paper"]: spec for spec in load_study("tiny").specs.values()}
+    rows = [dict.fromkeys(COLUMNS, "") | spec.labels | {"run": spec.run, "value": 1} for spec in some.values()]
+    rows += [row | {"table": "specification", "metric": "communication_rounds"} for row in rows]
+    write_csv(tmp_path / "part.csv", rows, COLUMNS)
+    files = [tmp_path / f"{paper}.csv" for paper in some]
+    for paper, file in zip(some, files, strict=True):
+        gather("tiny", [tmp_path / "part.csv"], file, [], paper)
+        assert set(read_rows(file)["paper"]) == {paper}
+    gather("tiny", files, tmp_path / "together.csv", [])
+    gather("tiny", [tmp_path / "part.csv"], tmp_path / "at-once.csv", [])
+    together, at_once = (read_rows(tmp_path / f"{name}.csv") for name in ("together", "at-once"))
+    order = ["run", "table"]
+    pd.testing.assert_frame_equal(
+        together.sort_values(order, ignore_index=True), at_once.sort_values(order, ignore_index=True)
+    )
+    assert len(some) > 4

@@ -2,12 +2,15 @@
 
 import io
 import logging
+import os
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
+from snakemake.exceptions import WorkflowError
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from common.sources import State, state
@@ -225,3 +228,17 @@ def test_where_a_source_is(expression, files, expected, tmp_path):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     assert state(expression, tmp_path) is expected
+
+
+@pytest.mark.parametrize(("name", "refused"), [("my job | of mine", False), ("diptych_train", True)])
+def test_jobs_of_somebody_elses_with_any_name_are_let_be(name, refused, tmp_path, monkeypatch):
+    squeue = tmp_path / "squeue"
+    squeue.write_text(
+        "#!/bin/sh\n"
+        'for said in "$@"; do case $said in --format=*) format=${said#--format=};; esac; done\n'
+        f"echo \"$format\" | sed 's#%i#17#; s#%Z#{tmp_path}#; s#%j#{name}#'\n"
+    )
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(WorkflowError, match="scancel 17") if refused else nullcontext():
+        hooks._refuse_twice(tmp_path)

@@ -11,7 +11,7 @@ from common.run_folder import RunFolder
 from diptych.measurement import prepared
 from evaluation import images
 from evaluation.frechet import frechet_distance, gaussian
-from evaluation.images import agreement, compared, distances
+from evaluation.images import agreement, compared
 from tests.evaluation.pictures import Reader, left, picture, protocol
 from tests.mutation import mutated
 
@@ -107,6 +107,7 @@ def _everybodys(labels: list[int]) -> dict[str, np.ndarray]:
         arrays |= {f"asked/{k}/made": picture([1] * n, 0, seed=1), f"asked/{k}/labels": np.array(labels)}
         arrays |= {f"asked/{k}/real": picture([0] * n, k, seed=2), f"asked/{k}/real-labels": np.zeros(n, int)}
         arrays |= {f"asked/{k}/other": picture([0] * n, k, seed=2), f"asked/{k}/other-labels": np.ones(n, int)}
+        arrays |= {f"asked/{k}/own": picture([0] * n, k, seed=3), f"asked/{k}/own-labels": np.zeros(n, int)}
     return arrays
 
 
@@ -186,11 +187,19 @@ def test_what_is_known_of_an_image_is_held_against_it_in_the_unit_interval():
     assert found["ssim"] == (pytest.approx(np.mean(theirs), abs=0.01), "score")
 
 
-def test_images_whose_distance_cannot_be_taken_are_named():
-    few, many = (Reader()(picture([0] * n, seed=1)) for n in (4, 12))
-    for said, of_real, which in ((few, many, "a set of images"), (many, few, "a set of real images")):
-        with pytest.raises(InputError, match=f"^fid: {which} has 4 images, but needs more than the 4 features$"):
-            list(distances(picture([0]), said, picture([0]), of_real))
+@pytest.mark.parametrize("which", ["made", "real"])
+def test_a_distance_of_too_few_images_of_one_client_is_left_out_for_all_and_named(which, tmp_path, capfd):
+    """A mean over the other clients would be another number; everything else is measured."""
+    arrays = _everybodys([1] * 12)
+    few = f"asked/1/{which}"
+    labels = "asked/1/labels" if which == "made" else "asked/1/real-labels"
+    arrays |= {few: arrays[few][:4], labels: arrays[labels][:4]}
+    found = {(r["metric"], r["control"]) for r in of_all(left(tmp_path, arrays))}
+    assert ("fid", "") not in found
+    assert (("fid", "floor") in found) is (which == "made")
+    assert {("label_agreement", ""), ("style_agreement", ""), ("wd_exact", "")} <= found
+    said = capfd.readouterr().err
+    assert f"left out: fid: {few} has 4 images, but needs more than the 4 features" in said
 
 
 def test_noise_is_the_same_again_and_another_one_in_another_run(tmp_path):

@@ -398,3 +398,9 @@ def test_where_a_run_has_left_no_codes_the_others_are_told_apart_all_the_same(fi
     assert roles == {"second"}
     roles = {r["role"] for r in label_probe(run, images={"first": "nowhere", "second": "codes"})}
     assert roles == {"", "second"}, "floors are nobody's"
+
+
+def test_of_a_single_style_nothing_is_told_apart():
+    targets = {"label": torch.tensor([0, 1]), "client": torch.tensor([0, 0])}
+    scored = {(features, target): 0.5 for features in ("content", "style") for target in targets}
+    assert list(told_apart(scored, targets)) == []

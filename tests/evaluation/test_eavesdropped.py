@@ -61,11 +61,10 @@ def test_what_an_eavesdropper_gets(judge, tmp_path):
         "made/0/fresh": collapsed,
         "made/0/independent;masks=own": elsewhere,
     }
-    found = {
-        (r["metric"], r["role"], r["setting"]): r["value"]
-        for r in attacks(_run(tmp_path, made))
-        if r.get("client") == "user-1"
-    }
+    made["made/0/a2;r=0.9"] = noise
+    rows = [r for r in attacks(_run(tmp_path, made)) if r.get("client") == "user-1"]
+    found = {(r["metric"], r["role"], r["setting"]): r["value"] for r in rows}
+    assert len(found) == len(rows), "once, though two attackers of one r are beside it"
     assert found["accuracy", "cloud", ""] == found["accuracy", "user", ""] == 1
     assert found["accuracy", "attacker-a1", "r=1"] == 1
     assert found["ulps", "attacker-a1", "r=1"] == 0

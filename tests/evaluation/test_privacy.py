@@ -107,6 +107,12 @@ def test_chance_is_what_comes_near_the_images_of_the_next_user(tmp_path):
     assert found["psnr", ""] < 12
 
 
+def test_a_single_user_has_nobody_beside_it(tmp_path):
+    true = np.random.default_rng(5).integers(0, 256, (2, 1, 8, 8), dtype=np.uint8)
+    found = {r["setting"] for r in inversion(_run(tmp_path, {"inverted/0/true": true, "inverted/0/found": true}))}
+    assert found == {""}
+
+
 def test_thirty_decibels_are_enough_to_be_recovered(tmp_path):
     """A fifth in one of forty pixels is a mean square of 0.001; a little more is less than 30 dB."""
     true = np.zeros((2, 1, 20, 20), np.uint8)

@@ -119,6 +119,12 @@ def test_a_perfect_translation_has_no_distance(tmp_path):
     check_perfect(tmp_path)
 
 
+def test_a_class_of_which_nothing_was_translated_is_named():
+    images, labels = np.zeros((2, 1, 4, 4), np.uint8), np.array([0, 1])
+    with pytest.raises(InputError, match=r"^wd: of class 1 there are real images and none that were translated$"):
+        translated._over_classes(exact, (images[:1], labels[:1]), (images, labels))
+
+
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [

@@ -47,7 +47,7 @@ def check_runs(checkout: Checkout) -> None:
 def check_records(checkout: Checkout) -> None:
     """Every record says where it comes from."""
     records = _records(checkout)
-    counted = pd.read_csv(results(checkout) / "records" / "counted.csv")
+    counted = pd.read_csv(results(checkout) / "counted.csv")
     for column in EVERY_RECORD:
         assert (records[column] != "").all(), column
     for column in TRAINED:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -45,7 +46,7 @@ def made(tmp_path_factory) -> Checkout:
 
 def _everything() -> list[str]:
     tables = [f"results/tiny/tables/{table}.md" for table in TABLES]
-    return [*tables, *(figure.replace("-", "_") for figure in FIGURES), "claims"]
+    return [*tables, *(figure.replace("-", "_") for figure in FIGURES), "claims", "results/tiny/records.csv"]
 
 
 def _planned(checkout: Checkout, *targets: str) -> dict[str, int]:
@@ -158,7 +159,13 @@ def test_a_changed_judge_is_trained_again_and_no_run(made):
         ("results/paper/claims.csv", "< 0.1 * q('train_time'", "< 0.2 * q('train_time'", {"table", "claim"}),
         ("reporting/cells.py", "import pandas as pd", "import pandas as pd\n\nREAD = 1", {"table", "claim"}),
         ("config/scales/tiny.yaml", "numbers mean nothing", "numbers mean little", {"table", "claim", "figure"}),
-        ("config/papers/fedstyle.yaml", "rounds: 100", "rounds: 150", {"count", "evaluate", "records"}),
+        ("config/papers/fedstyle.yaml", "rounds: 100", "rounds: 150", {"count", "evaluate", "records", "all_records"}),
+        (
+            "config/papers/fedinb.yaml",
+            '{method: fedinb-hist, variant: ""}',
+            '{method: hist, variant: ""}',
+            {"evaluate", "records"},
+        ),
         (
             "config/papers/padpaf.yaml",
             "horizontal-flip, share: 0.5",
@@ -171,6 +178,14 @@ def test_what_hangs_on_a_file_is_made_again_and_nothing_trained(file, old, new, 
     jobs = _edited(made.path / file, old, new, made)
     assert redone <= set(jobs)
     assert not _trained(jobs)
+
+
+def test_one_table_trains_the_runs_of_its_paper_alone(made, tmp_path):
+    other = Checkout(tmp_path / "diptych", source=made.path)
+    shutil.rmtree(results(other))
+    said = other.snakemake("-n", "results/tiny/tables/feddva-disentanglement.md")
+    trained = set(re.findall(r"\btrain (\w+)/", said))
+    assert trained == {"feddva"}
 
 
 def test_new_clients_wait_for_the_run_that_they_start_from(made):

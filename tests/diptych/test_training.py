@@ -1,0 +1,102 @@
+"""What a training leaves in its folder, and what it takes no notice of: what an earlier one has left there."""
+
+import json
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+import diptych.training
+from common.run_folder import RunFolder
+from common.spec import Spec
+from diptych.training import train
+from federation import Diverged, Simulation
+from tests.digits import left_by, spec
+
+SAMPLES = {"images": 20, "probed": 60}
+THREE = {"rounds": 3, "batch_size": 64}
+
+
+def _gan(**more) -> Spec:
+    objective = {"name": "gan", "latent": 8, "width": 8}
+    return spec("padpaf", objective, samples=SAMPLES, **more)
+
+
+@pytest.fixture
+def killed(monkeypatch):
+    """Train a run, which is killed when all of its rounds are done and saved."""
+
+    def train_and_kill(asked: Spec, folder: Path) -> None:
+        def kill(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(diptych.training, "_write_model", kill)
+            with pytest.raises(KeyboardInterrupt):
+                train(asked, folder, "", checkpoint_every=0.0)
+        assert (folder / "checkpoint.pt").exists()
+
+    return train_and_kill
+
+
+def _resumed(folder: Path) -> bool:
+    return json.loads((folder / "provenance.json").read_text())["resumed"]
+
+
+def test_fewer_snapshots_and_no_scores_leave_none_of_those_before(tmp_path):
+    left_by(spec("fedavg", training=THREE, snapshots=[1, 2], score_every=1), tmp_path)
+    run = left_by(spec("fedavg", training=THREE, snapshots=[1]), tmp_path)
+    run.check()
+    assert run.snapshots == [1]
+    assert run.table("scores.csv") == []
+
+
+def test_a_run_that_diverges_has_no_images_of_one_that_did_not(tmp_path, monkeypatch):
+    assert left_by(_gan(), tmp_path).samples
+
+    def diverge(*_: object) -> None:
+        raise Diverged(1, 0, float("nan"))
+
+    monkeypatch.setattr(Simulation, "run", diverge)
+    assert train(_gan(seed=4), tmp_path, "") == "diverged"
+    run = RunFolder(tmp_path)
+    assert not run.samples
+    assert not run.features
+
+
+def test_nothing_vouches_for_a_folder_while_it_is_trained_in(tmp_path, killed):
+    asked = spec("fedavg", training=THREE, snapshots=[1])
+    left_by(asked, tmp_path)
+    killed(asked, tmp_path)
+    assert not (tmp_path / "provenance.json").exists()
+    assert RunFolder(tmp_path).snapshots == [1], "of the rounds that are done"
+    assert left_by(asked, tmp_path).snapshots == [1]
+    assert _resumed(tmp_path)
+
+
+def test_words_of_the_user_stay_in_the_specification(tmp_path):
+    asked = spec("fedavg")
+    (tmp_path / "spec.yaml").write_text(f"# mine\n{asked.to_yaml()}")
+    left_by(asked, tmp_path)
+    assert (tmp_path / "spec.yaml").read_text().startswith("# mine")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_checkpoint_counts_only_if_the_run_started_from_is_the_same(changed, tmp_path, killed):
+    left_by(spec("fedavg", run="tests/tiny/fedavg/before/3"), tmp_path / "tests/tiny/fedavg/before/3")
+    asked = spec("fedavg", training=THREE, start="tests/tiny/fedavg/before/3")
+    folder = tmp_path / asked.run
+    killed(asked, folder)
+    if changed:
+        model = tmp_path / "tests/tiny/fedavg/before/3/model.safetensors"
+        save_file({name: 2 * tensor for name, tensor in load_file(model).items()}, model)
+    left_by(asked, folder)
+    assert _resumed(folder) is not changed
+
+
+def test_a_checkpoint_counts_only_if_the_images_are_the_same(tmp_path, killed, monkeypatch):
+    asked = spec("fedavg", training=THREE)
+    killed(asked, tmp_path)
+    monkeypatch.setattr("partitions.source.Source.sha256", "those of another file")
+    left_by(asked, tmp_path)
+    assert not _resumed(tmp_path)
