@@ -3,13 +3,15 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
-from benchmarks import footprint, gan, profile, twins, whole
+from benchmarks import footprint, gan, membership, profile, twins, whole
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
+from partitions.source import Source
 
 
 def test_both_take_the_same_steps():
@@ -122,3 +124,16 @@ def test_the_table_of_twins_is_printed():
     command = [sys.executable, "-m", "benchmarks.twins", "--users", "2", "--images", "64", "--width", "8"]
     said = subprocess.run([*command, "--repeats", "1"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert len(said.splitlines()) == 4
+
+
+def test_members_and_others_are_told_apart_only_where_the_parts_of_a_source_are_apart():
+    """By chance where both are of one kind; where test images are noise, nearly always."""
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(4), 500)
+    images = (rng.normal(60 * labels[:, None, None], 30, (2000, 8, 8)) + 40).clip(0, 255).astype(np.uint8)
+    alike = Source("alike", images, labels, np.arange(2000) >= 1200, 4)
+    apart = np.where(alike.test[:, None, None], rng.integers(0, 256, images.shape, dtype=np.uint8), images)
+    assert np.mean([membership.null(alike, seed) for seed in range(4)]) == pytest.approx(0.5, abs=0.05)
+    assert membership.null(Source("apart", apart, labels, alike.test, 4), 0) > 0.9
+    with pytest.raises(ValueError, match="no official split"):
+        membership.null(Source("whole", images, labels, None, 4), 0)
