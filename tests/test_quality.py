@@ -31,7 +31,7 @@ PACKAGES = {
         "evaluation",
         "reporting",
     },
-    "benchmarks": {"common", "federation", "networks", "objectives", "partitions", "baselines", "methods", "diptych"},
+    "benchmarks": {"common", "evaluation", "federation", "networks", "objectives", "partitions", "baselines", "methods", "diptych"},
 }
 """What each package may import besides itself: never an algorithm's file, except from another algorithm."""
 RUN = "fedstyle/digit_1_iid_simclr/fedavg/default/2011"
