@@ -229,7 +229,7 @@ rule extract:
     input: lambda wildcards: flow.finished(flow.figure_folders(wildcards))
     output: f"{results}/figures/data/{{figure}}.{{kind}}.{{ending}}"
     log: f"{results}/logs/figures/{{figure}}.{{kind}}.{{ending}}.log"
-    params: runs=flow.figure_folders, code=code_hash("evaluation.extracts")
+    params: runs=flow.figure_folders, labels=flow.figure_labels, code=code_hash("evaluation.extracts")
     group: "drawing"
     message: "extract what {wildcards.figure} is drawn from"
     shell: "diptych extract {wildcards.kind} {params.runs} --out {output} > {log} 2>&1"

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -27,6 +27,7 @@ FILES = (
     "traffic.csv",
     "partition.csv",
 )
+CHECKPOINT = "checkpoint.pt"
 
 
 class _Played(BaseModel):
@@ -60,10 +61,12 @@ class RunFolder:
     Attributes:
         path: the folder.
         judge: the file of the classifier that judges the run's images, if there is one.
+        renamed: the labels that the run has today, if they are others than when it was trained.
     """
 
     path: Path
     judge: Path | None = None
+    renamed: dict[str, str] | None = None
 
     def judged(self, judges: Path | None) -> "RunFolder":
         """The same folder with the judge of its condition and seed, `<judges>/<paper>/<condition>/<seed>.safetensors`.
@@ -73,7 +76,7 @@ class RunFolder:
         if judges is None:
             return self
         paper, condition, *_, seed = self.spec.run.split("/")
-        return RunFolder(self.path, judges / paper / condition / f"{seed}.safetensors")
+        return replace(self, judge=judges / paper / condition / f"{seed}.safetensors")
 
     @cached_property
     def before(self) -> "RunFolder | None":
@@ -105,6 +108,11 @@ class RunFolder:
     def spec(self) -> Spec:
         """What was asked for."""
         return read_spec(self.path / "spec.yaml")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Which cell of a paper the run is for: columns of its records."""
+        return self.spec.labels if self.renamed is None else self.renamed
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -181,9 +189,10 @@ class RunFolder:
         """A training begins, or goes on: until its end nothing vouches for the folder.
 
         Args:
-            anew: begins, so that nothing stays of an earlier one either; `spec.yaml` may be in the user's own words.
+            anew: begins, so that nothing stays of an earlier one, nor its checkpoint, which would vouch for snapshots;
+                `spec.yaml` does, which may be in the user's own words.
         """
-        left = {*FILES, *run_tables.ROWS, "samples.npz", "after-*.npz"} - {"spec.yaml"}
+        left = {*FILES, *run_tables.ROWS, "samples.npz", "after-*.npz", CHECKPOINT} - {"spec.yaml"}
         for pattern in left if anew else ("provenance.json",):
             for file in self.path.glob(pattern):
                 file.unlink()

@@ -125,8 +125,8 @@ def dated(expression: str, root: Path) -> list[str]:
     """
     name = expression.partition("/")[0]
     own = root / f"{name}.npz"
-    files = [own] if own.is_file() else [] if name in KNOWN else sorted((root / name).rglob("*"))
-    found = ((file, file.stat()) for file in files if file.is_file())
+    files = [own] if own.is_file() else [] if name in KNOWN else sorted((root / expression).rglob("[!.]*"))
+    found = ((file, file.stat()) for file in files if file.is_file())  # what was decoded is kept in files with a dot
     return [f"{file.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}" for file, stat in found]
 
 

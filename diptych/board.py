@@ -9,7 +9,7 @@ from diptych.outputs import findings_of, layout_of, with_configured
 from diptych.study import Study, load_study
 from reporting.board import Board, row_of
 from reporting.cells import cells_of
-from reporting.evidence import RECORDS, Evidence, as_one, read_base
+from reporting.evidence import Evidence, as_one, read_base, record_files
 from reporting.records import PUBLISHED, published, read_csv, read_records
 
 PAPERS = {
@@ -83,7 +83,7 @@ def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:
 
 def _drawn_from(paper: str, figure: Figure, place: Path) -> Evidence | None:
     """The records of the runs that a figure was drawn from, as evidence."""
-    records = pd.concat(read_records(file) for file in place.glob(RECORDS.partition("/")[2]))
+    records = pd.concat(map(read_records, record_files(place)))
     ours = records[(records["paper"] == paper) & (records["kind"] == "result") & (records["measured_as"] == "")]
     if figure.data == "points":
         ours = ours[ours["dataset"] == "simpson"]

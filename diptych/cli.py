@@ -4,6 +4,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from common.files import check_writable, data_folder, data_root
 from diptych.forkserver import delegated
 
 if TYPE_CHECKING:
+    from common.run_folder import RunFolder
     from common.spec import Spec
 
 DESCRIPTION = """\
@@ -301,14 +303,27 @@ def _train(options: argparse.Namespace) -> None:
     )
 
 
+def _run_of_today(folder: Path) -> "RunFolder":
+    """The folder of a run; in a workflow's, the run has the labels that its scale gives it today."""
+    from common.run_folder import RunFolder
+    from diptych.configuration import names_in
+    from diptych.study import load_study
+
+    run = RunFolder(folder)
+    scale, name = run.spec.scale, run.spec.run
+    in_workflow = folder.resolve().parts[-5:] == tuple(name.split("/")) and scale in names_in("scales")
+    today = load_study(scale).specs.get(name) if in_workflow else None
+    return replace(run, renamed=today.labels) if today else run
+
+
 def _evaluate(options: argparse.Namespace) -> None:
     from common.records import COLUMNS
-    from common.run_folder import RunFolder, write_csv
+    from common.run_folder import write_csv
     from diptych.measurement import measure
     from diptych.process import use_threads
 
     use_threads(options.threads)
-    runs = [RunFolder(folder) for folder in options.runs]
+    runs = [_run_of_today(folder) for folder in options.runs]
     records = [record for run in runs for record in measure(run.judged(options.judges))]
     write_csv(options.out, records, COLUMNS)
 
@@ -364,10 +379,10 @@ def _tune(options: argparse.Namespace) -> None:
 
 
 def _extract(options: argparse.Namespace) -> None:
-    from common.run_folder import RunFolder, write_arrays, write_csv
+    from common.run_folder import write_arrays, write_csv
     from evaluation.extracts import EXTRACTS, IMAGES
 
-    runs = [RunFolder(folder) for folder in options.runs]
+    runs = [_run_of_today(folder) for folder in options.runs]
     for run in runs:
         run.check()
     if options.kind in IMAGES:
@@ -375,7 +390,7 @@ def _extract(options: argparse.Namespace) -> None:
         return
     extract, columns = EXTRACTS[options.kind]
     labels = ["dataset", "ssl", "split", "method", "variant"]
-    rows = [{key: run.spec.labels.get(key) for key in labels} | row for run in runs for row in extract(run)]
+    rows = [{key: run.labels.get(key) for key in labels} | row for run in runs for row in extract(run)]
     write_csv(options.out, rows, [*labels, *columns])
 
 

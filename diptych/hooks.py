@@ -47,7 +47,7 @@ def before(workflow: Any, scale: str, results: str) -> None:
     lanes = min(workflow.cores, os.cpu_count() or 1) if workflow.local_exec else workflow.nodes
     seconds = {workflow.dag.jobid(job): expected(job) for job in jobs}
     logger.info("", extra={"expected": seconds, "lanes": max(1, min(lanes, len(jobs)))})
-    trains = any(job.rule.name.startswith("train") for job in jobs)
+    trains = any(job.rule.name.startswith(("train", "judge")) for job in jobs)
     if workflow.local_exec and (trains or len(jobs) >= WORTH_IT):
         forkserver.start(scale, Path(results) / "logs" / "jobs.log")
 

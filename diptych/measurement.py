@@ -22,19 +22,17 @@ def measure(run: RunFolder) -> list[dict[str, Any]]:
     spec, paper = run.spec, run.spec.labels.get("paper", "")
     study = load_study(spec.scale)
     choose(f"{run.path}/spec.yaml: labels.paper", paper, study.papers)
-    today = study.specs.get(spec.run)
-    labels = today.labels if today and today.digest == spec.digest else spec.labels
     run.check()
     came_from = origin(run)
     records = []
     for entry, settings in study.papers[paper].evaluation.items():
         how_far = reference(spec.scale).distance(spec, entry)
         for record in _evaluated(run, entry, settings):
-            variant = ";".join(filter(None, [labels.get("variant"), record.get("variant")]))
+            variant = ";".join(filter(None, [run.labels.get("variant"), record.get("variant")]))
             played = run.provenance["sources"].get(record["style"], {}).get("name", "")
             records.append(
                 {
-                    **labels,
+                    **run.labels,
                     "status": "ok",
                     "source": played,
                     **record,

@@ -11,6 +11,7 @@ from diptych.outputs import findings_of, layout_of, with_configured
 from diptych.study import Study, load_study
 from reporting.budgets import budget_points
 from reporting.cells import found_in, judged_cells
+from reporting.evidence import record_files
 from reporting.figures import in_words
 from reporting.layout import Layout
 from reporting.records import read_records
@@ -26,29 +27,29 @@ def material(folders: Sequence[Path], without: Collection[str] = ()) -> Material
     Raises:
         InputError: a folder is none, or has no records; or a file is no table of records.
     """
-    files = [file for folder in folders for file in _records_in(folder)]
-    records = pd.concat([read_records(file) for file in dict.fromkeys(files)], ignore_index=True)
-    scales = [scale for scale in records["scale"].unique() if scale in names_in("scales")]
-    studies = [load_study(scale).without(without) for scale in scales]
+    scales = dict.fromkeys(scale for folder in folders for scale in _with_records(folder))
+    files = [file for scale in scales for file in record_files(scale)]
+    records = pd.concat([read_records(file) for file in files], ignore_index=True)
+    named = [scale for scale in records["scale"].unique() if scale in names_in("scales")]
+    studies = [load_study(scale).without(without) for scale in named]
     return Material(
         records=records,
         papers=[_paper(paper, records[records["paper"] == paper], studies) for paper in sorted({*records["paper"]})],
-        about={scale: " ".join(read_scale(scale).about.split()) for scale in scales},
-        figures=[figure for file in files for figure in sorted((file.parent / "figures").glob("*.png"))],
+        about={scale: " ".join(read_scale(scale).about.split()) for scale in named},
+        figures=[figure for scale in scales for figure in sorted((scale / "figures").glob("*.png"))],
     )
 
 
-def _records_in(folder: Path) -> list[Path]:
-    """The records of a folder, or of those in it, or of some papers, where a workflow has made no others."""
+def _with_records(folder: Path) -> list[Path]:
+    """The folder, if it has records, or those in it that have."""
     if not folder.is_dir():
         raise InputError(f"{folder}: is no folder; name one that has records.csv, such as results/digits")
-    own, parts = (sorted(folder.glob(pattern)) for pattern in ("records.csv*", "*/records.csv*"))
+    own, parts = bool(record_files(folder)), [part for part in sorted(folder.iterdir()) if record_files(part)]
     if own and parts:
         raise InputError(f"{folder}: has records of its own and folders with records in it; name those that are meant")
-    found = own or parts or [file for file in sorted(folder.glob("records/*.csv")) if file.stem in names_in("papers")]
-    if not found:
+    if not own and not parts:
         raise InputError(f"{folder}: there are no records in it; it must hold records.csv, or <name>/records.csv")
-    return found
+    return [folder] if own else parts
 
 
 def _paper(name: str, records: pd.DataFrame, studies: list[Study]) -> Paper:

@@ -14,7 +14,7 @@ from common.algorithms import training_code
 from common.errors import InputError
 from common.files import check_writable, written
 from common.provenance import peak_memory_mb, provenance
-from common.run_folder import FILES, RunFolder
+from common.run_folder import CHECKPOINT, FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.process import repeatable
@@ -67,7 +67,7 @@ def train(
     if looks_at_own(Trained(simulation, dealt, spec)):
         simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
-    checkpoint, key = folder / "checkpoint.pt", f"{spec.digest} {code} {_given(spec, dealt, folder)}"
+    checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)}"
     resumed = resume(checkpoint, simulation, key)
     if resumed:
         progress.say(f"goes on after round {simulation.round}")

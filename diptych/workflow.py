@@ -339,6 +339,11 @@ class Workflow:
         paper = wildcards.figure.partition("-")[0]
         return [f"{self.results}/runs/{name}" for name in self.study.runs_of(paper, self._figure(wildcards.figure))]
 
+    def figure_labels(self, wildcards: Any) -> list[str]:
+        """What these runs are called, as a parameter."""
+        paper = wildcards.figure.partition("-")[0]
+        return [f"{self.specs[run].labels}" for run in self.study.runs_of(paper, self._figure(wildcards.figure))]
+
     def words(self, wildcards: Any) -> str:
         """How a figure is laid out, what it calls things, says below, and which ranks it shows, as a parameter."""
         figure, name = self._figure(wildcards.figure), wildcards.figure.partition("-")[0]

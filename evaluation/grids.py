@@ -10,7 +10,7 @@ OF_EACH_CLASS = 3
 
 def samples(run: RunFolder) -> dict[str, np.ndarray]:
     """Images as bytes by `<method>/<variant>/...`: of all clients at the end, and as they were after snapshots."""
-    labels = run.spec.labels
+    labels = run.labels
     prefix = f"{labels.get('method')}/{labels.get('variant') or 'default'}"
     at_the_end = _shown(run.samples) | _translated(run.samples)
     found = {f"{prefix}/{key}": array for key, array in at_the_end.items()}

@@ -23,8 +23,8 @@ SAID = [
 ]
 """What is said of a cell. `grade` to `budget` are of the best evidence on it, `passed_over` names what is not."""
 CONTROLS = [
-    *("untrained", "shuffled-labels", "floor", "brighter", "noisy", "shifted", "copy", "other-client", "noise"),
-    *("pixels", "reconstruction", "identity", "rotation", "other", "blur-0.5", "blur-1", "blur-2", "ceiling"),
+    *("untrained", "shuffled-labels", "floor", "brighter", "noisy", "shifted", "copy", "other-client", "own-images"),
+    *("noise", "pixels", "reconstruction", "identity", "rotation", "other", "blur-0.5", "blur-1", "blur-2", "ceiling"),
     *("counterpart", POOLED, "one-encoder", "same-images", "even-classes"),
 ]
 """Floors, ceilings and controls as records call them, in the order in which they are shown."""

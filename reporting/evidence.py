@@ -144,13 +144,18 @@ def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
     )
 
 
+def record_files(folder: Path) -> list[Path]:
+    """The records of one scale: by paper, where a workflow has put them together, else all in one file."""
+    return sorted(folder.glob("records/*.csv")) or sorted(folder.glob("records.csv*"))
+
+
 def read_base(folder: Path) -> pd.DataFrame:
     """All records below a folder of several scales, as one base.
 
     Raises:
         InputError: there are none, or a file is no table of records.
     """
-    files = sorted(folder.glob(RECORDS))
+    files = [file for scale in sorted(folder.iterdir()) for file in record_files(scale)] if folder.is_dir() else []
     if not files:
         raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
     return pd.concat([read_records(file) for file in files], ignore_index=True)

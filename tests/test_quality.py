@@ -31,7 +31,17 @@ PACKAGES = {
         "evaluation",
         "reporting",
     },
-    "benchmarks": {"common", "evaluation", "federation", "networks", "objectives", "partitions", "baselines", "methods", "diptych"},
+    "benchmarks": {
+        "common",
+        "federation",
+        "networks",
+        "objectives",
+        "partitions",
+        "evaluation",
+        "baselines",
+        "methods",
+        "diptych",
+    },
 }
 """What each package may import besides itself: never an algorithm's file, except from another algorithm."""
 RUN = "fedstyle/digit_1_iid_simclr/fedavg/default/2011"

@@ -124,6 +124,11 @@ def test_own_images_are_dated_and_published_ones_are_not(tmp_path):
     assert len(before) == 1
     os.utime(tmp_path / "mine" / "ink" / "zero" / "a.png", (1, 1))
     assert dated("mine/ink", tmp_path) != before
+    after = dated("mine/ink", tmp_path)
+    (tmp_path / "mine" / ".ink.16.cache.npz").write_bytes(b"what was decoded")
+    (tmp_path / "mine" / "pen" / "zero").mkdir(parents=True)
+    (tmp_path / "mine" / "pen" / "zero" / "b.png").write_bytes(b"1")
+    assert dated("mine/ink", tmp_path) == after, "what we keep ourselves, and other styles, are no change"
     (tmp_path / "pacs.npz").write_bytes(b"22")
     (tmp_path / "pacs").mkdir()
     (found,) = dated("pacs/sketch", tmp_path)

@@ -3,8 +3,9 @@
 import pandas as pd
 
 from common.records import COLUMNS
-from common.run_folder import write_csv
+from common.run_folder import RunFolder, write_csv
 from common.spec import Spec
+from diptych.cli import _run_of_today
 from diptych.gathering import gather
 from diptych.published import reference
 from diptych.study import load_study
@@ -99,3 +100,12 @@ def test_records_of_the_papers_together_are_those_of_all_at_once(tmp_path):
         together.sort_values(order, ignore_index=True), at_once.sort_values(order, ignore_index=True)
     )
     assert len(some) > 4
+
+
+def test_a_run_has_the_labels_of_today_in_a_workflow_and_elsewhere_those_that_it_was_given(tmp_path):
+    spec = next(iter(load_study("tiny").specs.values()))
+    renamed = spec.model_copy(update={"labels": spec.labels | {"method": "mine"}})
+    for folder, method in ((tmp_path / "runs" / spec.run, spec.labels["method"]), (tmp_path / "my-run", "mine")):
+        folder.mkdir(parents=True)
+        RunFolder(folder).write_spec(renamed)
+        assert _run_of_today(folder).labels["method"] == method

@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import sys
+from typing import Any
 
 import pytest
 from snakemake.target_jobs import parse_target_jobs_cli_args
@@ -13,13 +14,14 @@ from common.errors import InputError
 from diptych.assembly import algorithm_class, build_algorithm
 from diptych.catalogue import KINDS, catalogue
 from diptych.cli import main
-from diptych.configuration import merged, names_in
+from diptych.configuration import merged, names_in, read_paper
 from diptych.study import Study, load_study, newcomers
 from evaluation.registry import EVALUATIONS
 from networks import ENCODERS
 from objectives import OBJECTIVES
 from partitions import MARKS, PARTITIONS, VIEWS
 from partitions.celeba import ATTRIBUTES
+from reporting.cells import CONTROLS
 from reporting.records import published
 from tests.checkout import read_again
 
@@ -405,3 +407,14 @@ def test_what_is_read_from_source_is_what_there_is(kind, real):
 def test_checking_a_scale(capsys):
     assert main(["check", "--scale", "tiny"]) == 0
     assert "can be trained" in capsys.readouterr().out
+
+
+def test_every_control_of_images_has_its_place_in_tables():
+    """A table cannot put those in order that it does not know."""
+    named = {control for name in names_in("papers") for control in _controls(read_paper(name).evaluation)}
+    assert {"floor", "own-images", "noise"} <= named <= {"", *CONTROLS}
+
+
+def _controls(evaluation: dict[str, Any]) -> set[str]:
+    images = [by for entry in evaluation.values() for by in entry.get("images", {}).values()]
+    return {control for by in images if isinstance(by, dict) for control in by}

@@ -74,6 +74,21 @@ def test_nothing_vouches_for_a_folder_while_it_is_trained_in(tmp_path, killed):
     assert _resumed(tmp_path)
 
 
+def test_a_checkpoint_does_not_outlive_the_snapshots_that_it_vouches_for(tmp_path, killed, monkeypatch):
+    """Another run begins in the folder and is stopped before a checkpoint of its own; then the first is trained on."""
+    asked = spec("fedavg", training=THREE, snapshots=[1])
+    killed(asked, tmp_path)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Simulation, "run", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(spec("fedavg", training=THREE, seed=4), tmp_path, "")
+    assert left_by(asked, tmp_path).snapshots == [1]
+
+
 def test_words_of_the_user_stay_in_the_specification(tmp_path):
     asked = spec("fedavg")
     (tmp_path / "spec.yaml").write_text(f"# mine\n{asked.to_yaml()}")

@@ -18,6 +18,7 @@ from diptych.reported import material
 from reporting.board import row_of
 from reporting.grid import APART
 from reporting.looks import CELLS, CLAIMS
+from reporting.records import read_csv
 from reporting.report import Report, write_report
 from reporting.report.runs import Cost, Run
 from reporting.verdict import Verdict
@@ -289,6 +290,20 @@ def test_folders_can_be_named_one_by_one(measured, content):
     several = material(sorted(measured.iterdir()))
     pd.testing.assert_frame_equal(several.records, content.records)
     assert several.figures == content.figures
+
+
+def test_records_by_paper_stand_before_those_of_all_which_may_be_older(measured, tmp_path):
+    """As after `snakemake fedinb` in a folder in which `tables` was made before."""
+    shutil.copytree(measured / "padpaf", tmp_path / "digits")
+    (tmp_path / "digits" / "figures").symlink_to(measured / "fedinb-whole" / "figures")
+    newer = read_csv(tmp_path / "digits" / "records.csv").assign(value="7")
+    (tmp_path / "digits" / "records").mkdir()
+    newer.to_csv(tmp_path / "digits" / "records" / "padpaf.csv", index=False)
+    for folder in (tmp_path / "digits", tmp_path):
+        found = material([folder])
+        assert set(found.records["value"]) == {7.0}
+        assert found.figures == sorted((tmp_path / "digits" / "figures").glob("*.png"))
+    assert found.figures
 
 
 def _refused(capsys, *arguments: object) -> str:
