@@ -45,8 +45,8 @@ def _translating(labels: list[int]) -> SimpleNamespace:
     """Images that are their index, translated to what is 100 above it."""
     index = np.arange(len(labels), dtype=np.uint8).reshape(-1, 1, 1, 1)
     arrays = {"label/0": np.array(labels), "real/0": index, "translated/0/60": index + 100}
-    spec = SimpleNamespace(labels={"method": "fedinb", "variant": "j=200"}, start="another")
-    return SimpleNamespace(spec=spec, samples=arrays, snapshots=[0], after=lambda _: arrays)
+    called = {"method": "fedinb", "variant": "j=200"}
+    return SimpleNamespace(labels=called, samples=arrays, snapshots=[0], after=lambda _: arrays)
 
 
 def test_translations_are_shown_by_class():
@@ -70,9 +70,8 @@ def test_grids_styles_and_the_first_real_images_are_shown_at_the_end_and_after_s
         "grid/0": np.zeros(3), "restyle/source": np.ones(2), "client/0/style": np.array("a"),
         "client/0/real": np.arange(50), "client/0/generated": np.zeros(9), "membership/0/members": np.zeros(1),
     }  # fmt: skip
-    spec = SimpleNamespace(labels={"method": "padpaf"})
     after = {4: {"grid/0": np.full(3, 4), "client/0/real": np.arange(9)}}
-    found = samples(SimpleNamespace(spec=spec, samples=arrays, snapshots=[4], after=after.get))
+    found = samples(SimpleNamespace(labels={"method": "padpaf"}, samples=arrays, snapshots=[4], after=after.get))
     at_the_end = {f"padpaf/default/{key}" for key in ("grid/0", "restyle/source", "client/0/style", "client/0/real")}
     assert set(found) == at_the_end | {f"padpaf/default/after-4/{key}" for key in after[4]}
     assert found["padpaf/default/client/0/real"].tolist() == list(range(20))
