@@ -126,6 +126,7 @@ def test_the_table_of_twins_is_printed():
     assert len(said.splitlines()) == 4
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_members_and_others_are_told_apart_only_where_the_parts_of_a_source_are_apart():
     """By chance where both are of one kind; where test images are noise, nearly always."""
     rng = np.random.default_rng(0)
