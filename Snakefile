@@ -153,7 +153,10 @@ rule evaluate:
 rule simpson:
     output: records=f"{results}/records/padpaf/simpson.csv", points=f"{results}/padpaf-points.csv"
     log: f"{results}/logs/evaluate/padpaf/simpson.log"
-    params: scale=flow.scale, seeds=flow.study.scale.seeds, code=code_hash("diptych.simpson", "methods.padpaf", "baselines.fedper")
+    params:
+        scale=flow.scale,
+        seeds=flow.study.scale.seeds,
+        code=code_hash("diptych.simpson", "methods.padpaf", "baselines.fedper"),
     group: "measuring"
     message: "Simpson's paradox"
     shell: "diptych simpson --scale {params.scale} --out {output.records} --points {output.points} > {log} 2>&1"

@@ -37,6 +37,7 @@ def followed(trained: Trained) -> Arrays:
 def overheard(trained: Trained) -> Arrays:
     """What the user makes of the same, and all other eavesdroppers; how everybody came to it; and `membership/...`."""
     arrays: Arrays = {}
+    heard = _published(trained)
     for k, twin in _twins(trained):
         generator = trained.own[k].generator
         arrays |= {
@@ -45,7 +46,7 @@ def overheard(trained: Trained) -> Arrays:
             f"made/{k}/cloud/identical": np.array(_same(generator, twin.generator)),
             f"client/{k}/style": trained.style_of(k),
         }
-        if k in _published(trained):
+        if k in heard:
             arrays |= _by_discriminator(trained, k, twin, _asked(trained, k, trained.dealt.all_test, ASKED))
     for eavesdropper in _eavesdroppers(trained):
         for who, ulps in eavesdropper.labels.items():
@@ -135,7 +136,8 @@ def membership(trained: Trained) -> Arrays:
     wiretap = trained.listening(Membership)
     assert wiretap is not None
     if hasattr(trained.simulation.server_work, "twins"):
-        twins = {k: twin for k, twin in _twins(trained) if k in _published(trained)}
+        heard = _published(trained)
+        twins = {k: twin for k, twin in _twins(trained) if k in heard}
         parts = [_by_discriminator(trained, k, twins[k], asked) for k, asked in _pairs(trained, twins)]
     else:
         parts = [_by_loss(trained, wiretap, k, asked) for k, asked in _pairs(trained, sorted(wiretap.back))]

@@ -17,9 +17,11 @@ from diptych.configuration import names_in
 from diptych.drawing import figure
 from diptych.study import Study, load_study
 from reporting.board import write_board
-from reporting.evidence import RECORDS
 from reporting.figures import FORMATS, caption
 from reporting.records import read_records
+
+RECORDS = "*/records.csv*"
+"""The records below a folder of several scales, such as results/reference."""
 
 
 class State(StrEnum):

@@ -13,9 +13,6 @@ import pandas as pd
 from common.errors import InputError
 from reporting.records import read_records
 
-RECORDS = "*/records.csv*"
-"""The records below a folder of several scales, such as results/reference."""
-
 
 class Grade(StrEnum):
     """How close to the published experiment a number comes, best first."""

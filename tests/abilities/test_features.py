@@ -129,9 +129,11 @@ BUGS = {
     "statistics of one style after the other": (
         "with_statistics", "mixed(images)", "images", check_order),
     "images as they are, whoever sees them": (
-        "features", "dealt.style_views is None else trained.of_style(style, indices)", "True else None", check_views),
-    "and whoever's they are": (
-        "_seen", "as_they_are else", "True else", check_views),
+        "_shown", "as_they_are else", "True else", check_views),
+    "images of all styles as the first sees them": (
+        "features", "_shown(trained, style, indices)", "_shown(trained, 0, indices)", check_views),
+    "and clients' as another style does": (
+        "_of_client", "_shown(trained, style, indices)", "_shown(trained, 1, indices)", check_views),
 }  # fmt: skip
 
 
