@@ -253,6 +253,7 @@ def test_what_is_not_run_has_a_reason(scale):
     ("scale", "longer"),
     [
         ("reference-fedstyle", {"rounds": 50}),
+        ("reference-feddva", {"rounds": 80}),
         ("reference-psfedgan", {"rounds": 30}),
         ("reference-padpaf", {"rounds": 120, "local_epochs": 0.5}),
     ],
