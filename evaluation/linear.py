@@ -94,7 +94,7 @@ def _personalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[s
             more = {"variant": variant, "control": control}
             yield _record("personalization", style, float(accuracy.mean()), **more)
             for k, value in zip(members, accuracy.tolist(), strict=True):
-                yield _record("personalization", style, value, client=f"client-{k}", **more)
+                yield _record("personalization", style, value, client=f"client-{k + 1}", **more)
 
 
 def _style_probes(

@@ -233,7 +233,7 @@ def check_generalisation(cells) -> None:
 
 
 def check_personalisation(cells) -> None:
-    for style, (poor, good) in (("ink", "01"), ("wax", "23")):
+    for style, (poor, good) in (("ink", "12"), ("wax", "34")):
         alone = [cells["personalization", style, "", "", f"client-{k}"] for k in (poor, good)]
         assert alone[0] < 0.5 < 0.9 < alone[1]
         assert cells["personalization", style, "", "", ""] == pytest.approx(np.mean(alone))
@@ -251,7 +251,7 @@ def test_every_cell_and_its_floors(tmp_path):
 def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
     cells = _cells(_write_run(tmp_path / "run", stylised=True))
     mean = {
-        variant: cells["personalization", "wax", variant, "", "client-2"]
+        variant: cells["personalization", "wax", variant, "", "client-3"]
         for variant in ("", "mean-style", "shuffled-style", "content-only")
     }
     assert mean[""] > 0.9, "the style features say the class, and a trained G finds it"
@@ -262,7 +262,7 @@ def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
 
 
 def test_a_frozen_generator_is_the_clients_own(tmp_path):
-    """Style features say the class, and of the four generators that of client 2 alone lets them through."""
+    """Style features say the class, and of the four generators that of the third client alone lets them through."""
     run, identity = _write_run(tmp_path / "run", stylised=True), torch.eye(WIDTH)
     nothing = torch.zeros(WIDTH, WIDTH)
     through = {
@@ -278,7 +278,7 @@ def test_a_frozen_generator_is_the_clients_own(tmp_path):
     save_file(tensors, run.path / "model.safetensors")
     cells = _cells(run)
     key = "personalization", "frozen-generator", ""
-    found = [cells[key[0], style, *key[1:], client] for style, client in (("ink", "client-0"), ("wax", "client-2"))]
+    found = [cells[key[0], style, *key[1:], client] for style, client in (("ink", "client-1"), ("wax", "client-3"))]
     assert found[0] < 0.5 < 0.9 < found[1], "content features say nothing at either"
 
 

@@ -71,7 +71,7 @@ def test_averages_by_hand():
         + [_record(**{**cell, "method": "fedper"}, split="iid", style="a", value=0.5)]  # b and c are missing
         + [_record(**{**cell, "method": "ditto"}, split="iid", style=s, value=0.5) for s in "ab"]
         + [_record(**{**cell, "method": "ditto"}, split="iid", style="c", value=float("nan")) | {"status": "diverged"}]
-        + [_record(**cell, split="iid", style="a", value=0.0, client="client-0")]
+        + [_record(**cell, split="iid", style="a", value=0.0, client="client-1")]
     )  # fmt: skip
     means = with_averages(records).query("aggregate == 'mean'").set_index(["method", "seed"])
     assert means["value"]["fedavg", "1"] == pytest.approx(0.3)
