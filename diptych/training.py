@@ -68,11 +68,14 @@ def train(
         simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
     checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)}"
-    resumed = resume(checkpoint, simulation, key)
-    if resumed:
+    before = resume(checkpoint, simulation, key)
+    if before is not None:
         progress.say(f"goes on after round {simulation.round}")
     saved, out = time.monotonic(), RunFolder(folder)
-    out.begin(anew=not resumed)
+    out.begin(anew=before is None)
+
+    def seconds() -> float:
+        return (before or 0.0) + time.monotonic() - started
 
     def after_round(simulation: Simulation) -> None:
         nonlocal saved
@@ -82,7 +85,7 @@ def train(
             kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
             out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
         if time.monotonic() - saved >= checkpoint_every:
-            save(checkpoint, simulation, key)
+            save(checkpoint, simulation, key, seconds())
             saved = time.monotonic()
 
     status = "ok"
@@ -110,12 +113,12 @@ def train(
                 s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
                 for s, x in zip(dealt.styles, dealt.sources, strict=True)
             },
-            "wall_s": round(time.monotonic() - started, 2),
+            "wall_s": round(seconds(), 2),
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "bytes_up": simulation.channel.total("up"),
             "bytes_down": simulation.channel.total("down"),
             "steps": simulation.done,
-            "resumed": resumed,
+            "resumed": before is not None,
         }
     )
     checkpoint.unlink(missing_ok=True)

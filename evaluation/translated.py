@@ -169,7 +169,7 @@ def exchanged(run: RunFolder) -> Iterator[dict[str, Any]]:
     for row in run.table("traffic.csv"):
         if row["name"] not in NOT_NUMBERS:
             by_round[row["round"]] += row["bytes"] / 4 / len(clients)
-    if "wall_s" in run.provenance and not run.provenance.get("resumed"):  # which has the time since then alone
+    if "wall_s" in run.provenance:
         yield _cost("train_time", "minutes", run.provenance["wall_s"] / 60, "")
     for round in run.snapshots:
         sent = sum(size for r, size in by_round.items() if 0 < r <= round)

@@ -9,27 +9,28 @@ from common.files import written
 from federation.simulation import Simulation
 
 
-def save(path: Path, simulation: Simulation, key: str) -> None:
-    """Write the simulation's state; `key` says which specification and code it belongs to."""
+def save(path: Path, simulation: Simulation, key: str, seconds: float) -> None:
+    """Write the simulation's state, and the seconds that it took to get there; `key` says which specification and code
+    it belongs to."""
     with written(path) as part:
-        torch.save({"key": key, "state": simulation.state()}, part)
+        torch.save({"key": key, "seconds": seconds, "state": simulation.state()}, part)
 
 
-def resume(path: Path, simulation: Simulation, key: str) -> bool:
-    """Load the state saved at `path` and return True; False if there is none or it belongs to another `key`.
+def resume(path: Path, simulation: Simulation, key: str) -> float | None:
+    """Load the state saved at `path` and return the seconds that it took; None if there is none, or of another `key`.
 
     Raises:
         InputError: the file is damaged, or holds something else.
     """
     if not path.exists():
-        return False
+        return None
     try:
         saved = torch.load(path, weights_only=True)
         if saved["key"] != key:
-            return False
+            return None
         simulation.load(saved["state"])
+        return float(saved["seconds"])
     except Exception as error:  # whatever unpickling a damaged file comes to, and what is missing from another one
         raise InputError(
             f"{path}: is no checkpoint of this run ({type(error).__name__}); delete it to train from the start"
         ) from error
-    return True

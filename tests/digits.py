@@ -107,7 +107,7 @@ def with_a_stop(
 
     def until_killed(simulation: Simulation) -> None:
         each(simulation)
-        save(folder / "checkpoint.pt", simulation, "key")
+        save(folder / "checkpoint.pt", simulation, "key", 7.0)
         if simulation.round == after:
             raise InterruptedError
 
@@ -115,7 +115,7 @@ def with_a_stop(
     whole.run(each)
     with pytest.raises(InterruptedError):
         make().run(until_killed)
-    assert resume(folder / "checkpoint.pt", resumed, "key")
+    assert resume(folder / "checkpoint.pt", resumed, "key") == 7.0
     assert resumed.round == after
     resumed.run(each)
     return whole, resumed

@@ -90,8 +90,8 @@ def test_what_was_heard_outlives_a_stop(tmp_path):
 
     whole, resumed = simulation(), simulation()
     whole.run()
-    save(tmp_path / "checkpoint.pt", whole, "key")
-    assert resume(tmp_path / "checkpoint.pt", resumed, "key")
+    save(tmp_path / "checkpoint.pt", whole, "key", 7.0)
+    resume(tmp_path / "checkpoint.pt", resumed, "key")
     a, b = (arrays(Trained(s, dealt, asked), at_the_end=True)[1] for s in (whole, resumed))
     assert a.keys() == b.keys() != set()
     assert all((a[key] == b[key]).all() for key in a)

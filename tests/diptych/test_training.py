@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 import diptych.training
@@ -72,6 +73,16 @@ def test_nothing_vouches_for_a_folder_while_it_is_trained_in(tmp_path, killed):
     assert RunFolder(tmp_path).snapshots == [1], "of the rounds that are done"
     assert left_by(asked, tmp_path).snapshots == [1]
     assert _resumed(tmp_path)
+
+
+def test_a_run_that_was_stopped_says_how_long_all_of_it_took(tmp_path, killed):
+    asked = spec("fedavg", training=THREE)
+    killed(asked, tmp_path)
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert 0 < saved["seconds"] < 600
+    torch.save(saved | {"seconds": 3600.0}, tmp_path / "checkpoint.pt")
+    left_by(asked, tmp_path)
+    assert 3600 < json.loads((tmp_path / "provenance.json").read_text())["wall_s"] < 4200
 
 
 def test_a_checkpoint_does_not_outlive_the_snapshots_that_it_vouches_for(tmp_path, killed, monkeypatch):

@@ -352,13 +352,6 @@ def test_what_was_exchanged_is_counted_for_one_client(tmp_path):
     check_exchanged(tmp_path)
 
 
-def test_a_run_that_was_stopped_does_not_say_how_long_it_took(tmp_path):
-    """Its clock began anew when it went on."""
-    run = _run(tmp_path, _identity)
-    run.write_provenance({"status": "ok", "wall_s": 90, "resumed": True})
-    assert {row["metric"] for row in translated.exchanged(RunFolder(tmp_path))} == {"parameters"}
-
-
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

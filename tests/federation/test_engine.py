@@ -603,9 +603,9 @@ def test_resuming_gives_what_never_stopping_gives(tmp_path, algorithm, stop, opt
 def test_a_checkpoint_of_another_run_is_not_taken(tmp_path):
     made = FedAvg(objective=objective("classification"))
     simulation = prepared(made)
-    assert not resume(tmp_path / "none.pt", simulation, "key")
-    save(tmp_path / "checkpoint.pt", simulation, "other key")
-    assert not resume(tmp_path / "checkpoint.pt", simulation, "key")
+    assert resume(tmp_path / "none.pt", simulation, "key") is None
+    save(tmp_path / "checkpoint.pt", simulation, "other key", 7.0)
+    assert resume(tmp_path / "checkpoint.pt", simulation, "key") is None
     assert simulation.round == -1
 
 
