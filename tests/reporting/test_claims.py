@@ -106,6 +106,26 @@ def test_a_number_is_the_mean_over_seeds():
     assert _over(rows).q("accuracy", method="a").mean == pytest.approx(0.3)
 
 
+def test_an_identity_holds_with_every_seed_or_not_at_all():
+    assert _said("q('accuracy', method='a') == 0.5", a=[0.5, 0.5, 0.5]).verdict == "supported"
+    assert _said("q('accuracy', method='a') == 0.5", a=[0.5, 0.6, 0.5]).verdict == "contradicted"
+
+
+def test_a_clients_number_is_meant_only_where_it_is_asked_for():
+    place = {"metric": "accuracy", "method": "a"}
+    over = _over([place | {"value": 0.3}, place | {"value": 0.9, "client": "client-1"}])
+    assert over.q("accuracy", method="a").mean == pytest.approx(0.3)
+    assert over.q("accuracy", method="a", client="client-1").mean == pytest.approx(0.9)
+    assert _known(_over([place | {"value": 0.9, "client": "client-1"}]).q("accuracy", method="a") > 0.5) is None
+
+
+def test_what_a_claim_itself_asks_for_goes_before_what_is_fixed_for_it():
+    rows = [{"metric": "accuracy", "method": "a", "table": t, "value": v} for t, v in (("one", 0.3), ("two", 0.9))]
+    fixed = Evaluator(Shelf.of(_records(rows)), fixed={"table": "one"})
+    assert fixed.q("accuracy", method="a").mean == pytest.approx(0.3)
+    assert fixed.q("accuracy", method="a", table="two").mean == pytest.approx(0.9)
+
+
 def test_a_diverged_number_is_unknown():
     assert isinstance(_evaluator(a=float("nan")).q("accuracy", method="a"), Unknown)
 

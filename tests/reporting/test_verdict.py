@@ -107,6 +107,15 @@ def test_what_is_counted_is_compared_without_a_test_only_with_what_is():
     assert verdict(reduced[0], paper, (reduced[1], theirs)).verdict == Verdict.WITHIN_NOISE
     assert verdict(reduced[1], paper, (reduced[0], theirs)).verdict == Verdict.WITHIN_NOISE
     assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 200}), theirs)).verdict == Verdict.TREND_HOLDS
+    assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 300}), theirs)).verdict == Verdict.TREND_FAILS
+
+
+def test_the_larger_of_two_deviations_counts_with_the_degrees_of_who_has_more():
+    differences = [0.0, 2.0, 4.0]  # mean and deviation 2
+    for std in (0.1, 2.0, 5.0):
+        expected = stats.t.sf(2 / (max(2.0, std) / 3**0.5), 10)
+        assert above_zero(differences, Spread(std, 10)) == pytest.approx(expected)
+    assert above_zero(differences, Spread(0.1, 1)) == pytest.approx(stats.t.sf(2 / (2 / 3**0.5), 2))
 
 
 def test_the_tests_are_scipys():
