@@ -13,7 +13,8 @@ from abilities.trained import Arrays, Trained
 from abilities.translation import controls, restyled, translate_of, translated
 from attacks.inversion import Inversion
 from attacks.membership import Membership
-from federation.hooks import Restyling
+from common.errors import InputError
+from federation.hooks import Restyling, pooled
 from objectives import Generative
 
 Extract = Callable[[Trained], Arrays]
@@ -92,7 +93,16 @@ ABILITIES = {
 
 
 def able(trained: Trained) -> dict[str, Ability]:
-    """The abilities of which something is left."""
+    """The abilities of which something is left.
+
+    Raises:
+        InputError: it generates, and is asked for what each client's generator does where the pool has one.
+    """
+    if _generates(trained) and pooled(trained.algorithm):
+        raise InputError(
+            "abilities: a pooled run has no client's generator to be asked by default; name what is wanted, such as "
+            "[codes, generation]"
+        )
     wanted = trained.spec.features
     return {name: ability for name, ability in ABILITIES.items() if (wanted or ability.always) and ability.of(trained)}
 

@@ -1,6 +1,7 @@
 """What a training leaves in its folder, and what it takes no notice of: what an earlier one has left there."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import diptych.training
+from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.training import train
@@ -63,6 +65,16 @@ def test_a_run_that_diverges_has_no_images_of_one_that_did_not(tmp_path, monkeyp
     run = RunFolder(tmp_path)
     assert not run.samples
     assert not run.features
+
+
+@pytest.mark.parametrize("objective", ["gan", "vae"])
+def test_a_pooled_generator_is_asked_only_for_what_can_be_compared(objective, tmp_path):
+    pooled = partial(spec, "centralized", {"name": objective, "latent": 8, "width": 8}, samples=SAMPLES)
+    with pytest.raises(InputError, match=r"^abilities: .*\[codes, generation\]"):
+        train(pooled(), tmp_path / "run", "")
+    assert not [*tmp_path.glob("run/*")]
+    samples = left_by(pooled(abilities=["codes", "generation"]), tmp_path).samples
+    assert {key.split("/")[1] for key in samples if key.startswith("asked/")} == {"0", "1", "2"}
 
 
 def test_nothing_vouches_for_a_folder_while_it_is_trained_in(tmp_path, killed):

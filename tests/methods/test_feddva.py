@@ -77,8 +77,9 @@ def _case():
 
 
 def check_the_loss(kind) -> None:
-    """Eq. 4 with Eq. 6, 7 and 26, written out image by image."""
+    """Eq. 4 with Eq. 6, 7 and 26, written out image by image: its value, and its gradient by all posteriors."""
     model, batch = _case()
+    leaves = [part.requires_grad_() for part in (*model.given["z"], *model.given["c"])]
     for xi, focal in ((0.0, 0.0), (0.7, 0.0), (40.0, 5.0)):
         algorithm = kind(objective=_objective(), alpha=0.5, beta=0.75, xi=xi, focal=focal, classify=2.0)
         normal = {key: Normal(mean, (spread / 2).exp()) for key, (mean, spread) in model.given.items()}
@@ -92,7 +93,9 @@ def check_the_loss(kind) -> None:
             fit = -((1 - log_p.exp()) ** focal * log_p).sum() / 3
             label = F.cross_entropy(model.logits[i], batch["y"][i])
             expected = expected + (fit + 0.5 * to_prior["z"] + 0.75 * r_c + 2 * label) / 4
-        torch.testing.assert_close(algorithm.loss(model, batch), expected)
+        loss = algorithm.loss(model, batch)
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(*(torch.autograd.grad(of, leaves) for of in (loss, expected)))
 
 
 def test_the_loss():
@@ -163,6 +166,16 @@ def test_codes_are_drawn_from_the_posteriors_and_z_is_given_to_the_second_encode
         mean, log_variance = model.given[key]
         drawn[key] = mean + log_variance.exp().sqrt() * noise
     torch.testing.assert_close((given, z, c), (drawn["z"], drawn["z"], drawn["c"]))
+
+
+def test_what_the_second_encoder_says_moves_the_first():
+    """The text cuts no gradient; the authors' code does."""
+    algorithm = _feddva()
+    model = algorithm.model()
+    draw = torch.Generator().manual_seed(1)
+    _, _, q_c, _ = algorithm.codes(model, algorithm.draw(torch.rand(6, 3, 8, 8, generator=draw), torch.arange(6), draw))
+    moved = torch.autograd.grad(q_c[0].square().sum(), [*model.encoder.general.parameters()], allow_unused=True)
+    assert any(gradient is not None and gradient.any() for gradient in moved)
 
 
 def test_the_decoders_loss_has_the_gradient_of_the_whole():
@@ -243,7 +256,8 @@ def test_the_released_regulariser():
     model.given["c"] = (model.given["c"][0].requires_grad_(), model.given["c"][1])
     algorithm = _feddva(reading="released", classify=0.0, xi=0.5, beta=1.0)
     loss = algorithm.released_personal_loss(model, batch)
-    mean, log_variance = (part.detach() for part in model.given["c"])
+    others, log_variance = (part.detach() for part in model.given["c"])
+    mean = others.clone().requires_grad_()
     variance, total = log_variance.exp(), 0.0
 
     def slacked(m, v, other, w):
@@ -252,10 +266,12 @@ def test_the_released_regulariser():
     for i in range(4):
         local = slacked(mean[i], variance[i], mean.mean(dim=0), torch.ones(2))
         prior = slacked(mean[i], variance[i], torch.zeros(2), torch.ones(2))
-        bound = sum(slacked(mean[i], variance[i], mean[j], variance[j]) for j in range(4)) / 4
+        bound = sum(slacked(mean[i], variance[i], others[j], variance[j]) for j in range(4)) / 4
         total = total + (local + max(0.0, 0.5 * 2 + bound - prior)) / 4
     fit = algorithm.fit(model, model.asked[0], model.asked[0], batch)
-    torch.testing.assert_close(loss.detach(), total + fit)
+    torch.testing.assert_close(loss, total + fit)
+    (ours,), (by_hand,) = (torch.autograd.grad(of, at) for of, at in ((loss, model.given["c"][0]), (total, mean)))
+    torch.testing.assert_close(ours, by_hand)
 
 
 def test_the_released_losses_in_parts():
