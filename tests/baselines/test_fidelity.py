@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from baselines.apfl import APFL
 from baselines.centralized import Centralized
@@ -17,7 +18,8 @@ from baselines.fedprox import FedProx
 from baselines.fedrep import FedRep
 from common.errors import InputError
 from common.settings import checked
-from tests.digits import objective
+from common.spec import OptimiserSettings
+from tests.digits import few, objective, prepared
 from tests.digits import simulate as simulate_digits
 from tests.quadratic import (
     CURVATURE,
@@ -149,6 +151,25 @@ def check_fedrep(kind: type = FedRep) -> None:
     found = Comparison(simulate(kind(objective=Quadratic())))
     found.server(server)
     found.clients(local_by_hand(HEAD, ROUNDS * STEPS))
+
+
+@pytest.mark.parametrize("reading", ["canonical", "fedstyle"])
+def test_fedreps_head_comes_first_on_the_body_that_was_received(reading):
+    """A step on each: the head's gradient by the first body, and the body's by the new head. Quadratics cannot tell."""
+    made = FedRep(objective=objective("classification"), reading=reading)
+    steps = {"rounds": 1, "batch_size": 40, "local_epochs": 1, "optimiser": OptimiserSettings(lr=0.5)}
+    simulation = prepared(made, few(1, images=40), **steps)
+    m, one = copy.deepcopy(simulation.template), few(1, images=40)
+    (x, y) = (part[one.clients[0]] for part in (one.images, one.labels))
+    for part in (m.head, m.encoder):
+        leaves = list(part.parameters())
+        gradients = torch.autograd.grad(F.cross_entropy(m.head(m.encoder(x / 255)), y), leaves)
+        with torch.no_grad():
+            for leaf, gradient in zip(leaves, gradients, strict=True):
+                leaf -= 0.5 * gradient
+    simulation.run()
+    for name, tensor in m.named_parameters():
+        torch.testing.assert_close(simulation.own(0).get_parameter(name), tensor)
 
 
 def check_fedrep_as_fedstyle_reads_it(kind: type = FedRep) -> None:

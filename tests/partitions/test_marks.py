@@ -116,6 +116,13 @@ def test_clients_have_their_marks_in_training_and_test_images_once_and_for_all()
 # ---- label skew
 
 
+def test_label_skew_with_no_skew_gives_every_client_the_classes_shares_of_all_images():
+    """The prior of a large alpha. With an even one the first client would have four times as many of the rare class."""
+    labels = np.repeat([0, 1], [18_000, 2_000])
+    for client in label_skew(labels, 10, np.random.default_rng(3), alpha=1e6):
+        assert (labels[client] == 1).mean() == pytest.approx(0.1, abs=0.03)  # 2,000 drawn: deviation 0.007
+
+
 def test_label_skew_is_disjoint_of_equal_sizes_and_skewed():
     labels = np.random.default_rng(0).integers(0, 10, 3000)
     entropies = []
