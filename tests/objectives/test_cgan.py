@@ -1,5 +1,7 @@
 """The conditional GAN of PS-FedGAN and SDA-FL: what its discriminator is shown, and what it is asked to say of it."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -71,6 +73,13 @@ def test_losses_by_hand():
         assert cgan.discriminator_loss(model, batch).item() == pytest.approx(expected.item(), rel=1e-5)
         found = cgan.generator_loss(model, batch["z"], batch["labels"], of_fake).item()
         assert found == pytest.approx(-fake.log().mean().item(), rel=1e-5)
+
+
+def test_what_is_dropped_is_another_in_each_step_and_for_each_secret():
+    drop = {key: cgan.agreed_masks(16, 0.5, torch.arange(8), key) for key in ((1, 0), (1, 1), (2, 0))}
+    for key, other in itertools.combinations(drop, 2):
+        assert not all(map(torch.equal, drop[key], drop[other]))
+    assert all(map(torch.equal, drop[1, 1], cgan.agreed_masks(16, 0.5, torch.arange(8), (1, 1))))
 
 
 def test_made_images_have_labels_of_the_batch_and_noise_of_their_own():

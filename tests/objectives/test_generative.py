@@ -235,8 +235,8 @@ def test_the_vaes_loss_in_pieces(contrast, conditional):
     made = objective("vae", lam=0.3, beta=0.5, contrast=contrast, conditional=conditional)
     torch.manual_seed(0)
     m = made.model().eval()
-    for parameter in m.parameters():  # labels and styles begin with maps that are nearly nothing
-        parameter.data += 0.1 * torch.randn(parameter.shape)
+    for name, parameter in m.named_parameters():  # labels and styles begin with maps that are nearly nothing
+        parameter.data += (1.0 if "vectoriser" in name else 0.1) * torch.randn(parameter.shape)
     batch = made.draw(torch.rand(6, 3, 8, 8), torch.arange(6), torch.Generator().manual_seed(1))
     (update,) = made.updates()
     assert ("y" in batch) == conditional
@@ -261,8 +261,11 @@ def test_the_vaes_loss_in_pieces(contrast, conditional):
                 (m.style, codes[1], decode(batch["prior"][0], z_s, 2)),
             )[: 2 if contrast == "both" else 1]
         )
-    expected = error + 0.5 * 8 / (3 * 8 * 8) * divergence + 0.3 * gamma
-    assert update.loss(m, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+    terms = {"error": error, "divergence": 0.5 * 8 / (3 * 8 * 8) * divergence, "gamma": 0.3 * gamma}
+    assert update.loss(m, batch).item() == pytest.approx(sum(terms.values()).item(), rel=1e-5)
+    for without, left in (({"lam": 0.0, "beta": 0.0}, ["error"]), ({"beta": 0.0}, ["error", "gamma"])):
+        loss = dataclasses.replace(made, **without).loss(m, batch).item()  # that no large term hides a small one
+        assert loss == pytest.approx(sum(terms[name] for name in left).item(), rel=1e-5)
 
 
 def test_the_vaes_loss_of_a_single_image_weighs_the_divergence_likewise():
