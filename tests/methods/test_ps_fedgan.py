@@ -247,6 +247,14 @@ def test_the_classifier_sees_images_in_another_order_in_each_round(monkeypatch):
     assert len(set(seeds[0])) == 1 + 3, "at the start, and in three rounds"
 
 
+def test_the_classifiers_optimiser_goes_on_from_round_to_round():
+    """A batch of the server's 15 images, then in each round five of these and of 20 for each of three users."""
+    simulation = _simulation()
+    simulation.run()
+    (state,) = simulation.server_work.states
+    assert {int(steps) for steps in state["step"]} == {1 + 2 * 5}
+
+
 def test_a_user_of_whom_nothing_has_come_is_not_asked():
     simulation = _simulation(dealt=_few_labels(), batch_size=8, rounds=1, participation=0.34)
     seen: list[torch.Tensor] = []

@@ -126,6 +126,26 @@ def test_what_a_claim_itself_asks_for_goes_before_what_is_fixed_for_it():
     assert fixed.q("accuracy", method="a", table="two").mean == pytest.approx(0.9)
 
 
+def test_floors_and_ceilings_are_no_part_of_a_claim():
+    rows = [
+        {"metric": "accuracy", "method": method, "control": control, "seed": str(seed), "value": value + 0.01 * seed}
+        for seed in range(3)
+        for method, control, value in (("a", "", 0.9), ("b", "", 0.5), ("b", "ceiling", 0.99))
+    ]
+    asked = "q('accuracy', method='a') > q('accuracy', method='b')"
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=asked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporting.claims.read_csv", lambda _: claims)
+        (found,) = findings("fedstyle", _records(rows), {})
+    assert found.verdict == "supported"
+
+
+def test_a_number_rests_on_a_stand_in_if_one_of_its_seeds_does():
+    rows = [{"value": 0.5, "seed": str(seed), "stand_in": "yes" * (seed == 1)} for seed in range(3)]
+    assert as_one(_records(rows)).stand_in
+    assert not as_one(_records(rows[::2])).stand_in
+
+
 def test_a_diverged_number_is_unknown():
     assert isinstance(_evaluator(a=float("nan")).q("accuracy", method="a"), Unknown)
 
