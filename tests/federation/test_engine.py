@@ -177,6 +177,22 @@ def test_clients_with_turns_work_on_the_rounds_turn_alone_and_are_checked_for_it
         assert checked[round - 1] == [(turn % 10).tolist()]
 
 
+def test_a_client_weighs_as_much_as_the_images_that_it_has_worked_on_in_a_round(monkeypatch):
+    numbers, sizes = torch.arange(40), []
+    turns = ((numbers[:8], numbers[8:20]), (numbers[20:28],))
+    turned = ClientData(torch.rand(40, 3, 8, 8), numbers % 10, (numbers[:20], numbers[20:28]), turns=turns)
+    simulation = Simulation(FedAvg(objective=objective("classification")), turned, training(rounds=3), 3)
+    aggregate = simulation.server.aggregate
+
+    def weighed(uploads, of, factor):
+        sizes.append(of)
+        aggregate(uploads, of, factor)
+
+    monkeypatch.setattr(simulation.server, "aggregate", weighed)
+    simulation.run()
+    assert sizes == [[8, 8], [12, 8], [8, 8]]
+
+
 # ---- rates
 
 

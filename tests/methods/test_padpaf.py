@@ -235,6 +235,7 @@ def test_restyling_trains_its_maps_alone_and_gives_images():
     start = [p.clone() for p in restyling.content_map.parameters()]
     x, y = torch.rand(5, 3, 8, 8), torch.arange(5)
     found = restyling.run(6, x, y, batch=8)
+    assert not restyling.content_map.training, "batch norms go by what they have seen, and not by the batch"
     assert any(not torch.equal(p, q) for p, q in zip(restyling.content_map.parameters(), start, strict=True))
     assert all(torch.equal(p, b[n]) for m, b in zip(members, before, strict=True) for n, p in m.named_parameters())
     assert found["restyle/restyled"].shape == found["restyle/source"].shape == (6, 8, 3, 8, 8)
