@@ -146,6 +146,12 @@ def test_a_number_rests_on_a_stand_in_if_one_of_its_seeds_does():
     assert not as_one(_records(rows[::2])).stand_in
 
 
+def test_a_number_differs_in_all_that_one_of_its_seeds_differs_in():
+    ways = ["", "training.rounds", "data network"]
+    rows = [{"value": 0.5, "seed": str(seed), "differs": keys} for seed, keys in enumerate(ways)]
+    assert as_one(_records(rows)).differs == ("data", "network", "training.rounds")
+
+
 def test_a_diverged_number_is_unknown():
     assert isinstance(_evaluator(a=float("nan")).q("accuracy", method="a"), Unknown)
 
