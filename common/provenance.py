@@ -14,6 +14,9 @@ from common.codehash import ROOT
 PACKAGES = ("diptych", "torch", "torchvision", "kornia", "numpy", "scikit-learn", "pandas", "snakemake")
 
 
+CODE = ("*.py", "*.smk", "Snakefile", "config")
+
+
 def _git(*arguments: str) -> str:
     try:
         return subprocess.run(
@@ -25,9 +28,10 @@ def _git(*arguments: str) -> str:
 
 @cache
 def code_version() -> dict[str, Any]:
-    """The commit of the checkout and whether tracked files differ from it; commit '' outside a checkout."""
-    commit = _git("rev-parse", "HEAD")
-    return {"commit": commit, "dirty": bool(_git("status", "--porcelain", "--untracked-files=no"))}
+    """The commit of the checkout, '' outside one, and whether it is `dirty`: whether tracked files differ from it, or
+    code or configuration is there that it has not."""
+    changed, new = _git("status", "--porcelain", "--untracked-files=no"), _git("status", "--porcelain", "--", *CODE)
+    return {"commit": _git("rev-parse", "HEAD"), "dirty": bool(changed or new)}
 
 
 @cache

@@ -20,6 +20,8 @@ FOLDER = ROOT / "config" / "costs"
 MB = 2**20
 UNKNOWN_IMAGES = 10_000
 """Of a source that only its user knows."""
+WIDTHS = {"stargan": 64}
+"""Of networks that have one even if the specification gives none."""
 PARTS = ("round", "step", "before", "after")
 """Of a training, as `Counted` has them."""
 NUMBERS = (*(f"{part}_{unit}" for part in PARTS for unit in ("calls", "flops")), "image_flops", "model_mb", "image_mb")
@@ -57,7 +59,7 @@ class Kind:
 
     Attributes:
         settings: eight hex digits over all of it; rates and weights, which are no whole numbers, change no work.
-        width: that of the network, or of the generator; 1 if it has none.
+        width: that of the network, or of the generator; 1 if it has none, or if nobody gives it one.
     """
 
     settings: str
@@ -72,7 +74,8 @@ class Kind:
     def of(cls, spec: Spec) -> "Kind":
         """The kind of a run."""
         sections = spec.algorithm, spec.objective, spec.network
-        width = next((int(section["width"]) for section in sections[::-1] if "width" in section), 1)
+        default = WIDTHS.get(str(spec.network["name"]), 1)
+        width = next((int(section["width"]) for section in sections[::-1] if "width" in section), default)
         size, channels = spec.data.image_size, spec.data.channels
         structural = [{key: x for key, x in section.items() if not isinstance(x, float)} for section in sections]
         told = json.dumps([*structural, size, channels, spec.training.optimiser.name], sort_keys=True)

@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
         return 0
+    except KeyboardInterrupt:
+        print("diptych: stopped; a training goes on from its last checkpoint if it is started again", file=sys.stderr)
+        return 130
     except OSError as error:
         print(f"diptych: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
         return 2

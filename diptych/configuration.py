@@ -27,6 +27,12 @@ def _is_column(column: str) -> str:
     return choose("column", column, COLUMNS)
 
 
+def _all_different(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"must all be different, got {seeds}")
+    return seeds
+
+
 Called = str | Annotated[list[str], Field(min_length=2, max_length=2)]
 """What a reader calls something: a name, or a short and a long one."""
 
@@ -233,7 +239,7 @@ class Scale(_Config):
     """
 
     about: str
-    seeds: Annotated[list[NonNegativeInt], Field(min_length=1)]
+    seeds: Annotated[list[NonNegativeInt], Field(min_length=1), AfterValidator(_all_different)]
     defaults: Overlay = {}
     papers: dict[PaperName, Overlay]
     left_out: dict[str, dict[str, str]] = {}

@@ -272,6 +272,8 @@ class Study:
                 if config.newcomers_as and method in self.newcomers:
                     like = choose(f"{paper}: newcomers_as", config.newcomers_as, config.axes["method"])
                     yield from _but_algorithm(of_method(like))
+                if variant:  # which would be the default form under another name
+                    choose(f"{paper}: variant of {method}", value, [m for m in config.axes["method"] if ":" in m])
                 for key in dict.fromkeys((method, value)):
                     yield from of_method(key)
             elif axis != "setting":

@@ -104,6 +104,11 @@ def _style_probes(
     arrays, seed = run.features, _seed(run, f"clients of {style}")
     y_style, y_test = (torch.from_numpy(arrays[f"labels/{style}/{part}"]) for part in ("train", "test"))
     positions = [torch.from_numpy(arrays[f"client/{k}/positions"]) for k in members]
+    if len({len(p) for p in positions}) > 1:
+        raise InputError(
+            f"{run.path}/features.npz: clients of {style} have {min(map(len, positions))} to "
+            f"{max(map(len, positions))} images; linear-probe needs equally many, as FedStyle's clients have"
+        )
     y = torch.stack([y_style[p] for p in positions])
     x, x_test = (_tensors(arrays, *(f"client/{k}/{part}/features" for k in members)) for part in ("train", "test"))
 

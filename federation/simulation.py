@@ -189,7 +189,8 @@ class Simulation:
         self.population.install(clients, {name: t for name, t in payload.items() if name in self.installed})
         for name, tensor in payload.items():
             entry = self.received_entries[name]
-            value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor
+            # statistics in a copy: a pass in training mode would move those that the next client is given
+            value = nn.Parameter(tensor, requires_grad=False) if entry.is_parameter else tensor.clone()
             setattr(entry.owner, entry.leaf, value)
 
     def _exchange(self, algorithm: Exchanging, round: int, chosen: list[int]) -> None:

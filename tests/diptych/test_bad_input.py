@@ -222,6 +222,7 @@ def test_a_file_that_no_rule_makes(function, wildcards, words):
         ("scales/digits.yaml", "seeds:", "seed:", ["digits.yaml.seed", "did you mean 'seeds'"]),
         ("scales/digits.yaml", "seeds: [2011]", "seeds: 2011", ["digits.yaml.seeds", "list", "2011"]),
         ("scales/digits.yaml", "seeds: [2011]", "seeds: []", ["digits.yaml.seeds", "at least 1"]),
+        ("scales/digits.yaml", "seeds: [2011]", "seeds: [3, 4, 3]", ["digits.yaml.seeds", "different", "[3, 4, 3]"]),
         ("scales/digits.yaml", "  fedstyle:\n", "  fedstile:\n", ["'fedstile'", "did you mean 'fedstyle'"]),
         ("scales/digits.yaml", "{rounds: 6,", "{rouns: 6,", ["training.rouns", "did you mean 'rounds'"]),
         (
@@ -232,6 +233,12 @@ def test_a_file_that_no_rule_makes(function, wildcards, words):
         ),
         ("papers/fedstyle.yaml", "experiments:\n", "experiment:\n", ["experiment", "did you mean 'experiments'"]),
         ("papers/fedstyle.yaml", "method: [centralized, fedavg,", "method: [fedavgg,", ["'fedavgg'", "'fedavg'"]),
+        (
+            "scales/digits.yaml",
+            "method: [feddva:no-threshold]",
+            "method: [feddva:no-treshold]",
+            ["variant of feddva", "'feddva:no-treshold'", "did you mean 'feddva:no-threshold'"],
+        ),
         ("papers/fedstyle.yaml", "dataset: [digit, office", "dataset: [digits, office", ["'digits'", "'digit'"]),
     ],
 )
@@ -240,6 +247,16 @@ def test_a_wrong_configuration(file, old, new, words, config, capsys):
     assert old in text
     (config / file).write_text(text.replace(old, new, 1))
     complains(capsys, ["runs", "--scale", "digits"], words)
+
+
+def test_who_stops_a_command_is_told_in_a_sentence(monkeypatch, tmp_path, capsys):
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("diptych.training.train", stop)
+    assert main(training(tmp_path, GOOD)) == 130
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith("diptych: stopped")
 
 
 def test_a_paper_that_is_half_written_is_named(config, capsys):

@@ -163,6 +163,16 @@ def test_a_paper_none_of_whose_images_are_here_costs_nothing():
         cost.bills(without, machine, "padpaf")
 
 
+def test_a_network_of_the_width_that_it_has_by_itself_is_as_wide_as_one_that_is_told():
+    """FedStarGAN's of the reduced scale was guessed to need 400 GiB when that of 64 was taken for one of 1."""
+    spec = next(s for s in load_study("paper").specs.values() if s.objective["name"] == "stargan")
+    made = build_algorithm(spec, 10).objective
+    assert Kind.of(spec).width == made.width == work.WIDTHS["stargan"]
+    reduced = [s for s in load_study("reduced").specs.values() if s.objective["name"] == "stargan"]
+    assert reduced
+    assert max(map(cost.memory_of, reduced)) < 2_000  # MiB
+
+
 def test_every_kind_of_training_of_digits_has_been_counted():
     missing = {Kind.of(spec) for spec in load_study("digits").specs.values()} - work.kinds().keys()
     assert not missing, "python -m benchmarks.costs count digits"

@@ -248,6 +248,16 @@ def test_every_cell_and_its_floors(tmp_path):
     assert len(cells) == 2 * 3 + 2 * 3 * 3  # styles x (value, floors), and for personalisation their clients
 
 
+def test_clients_that_have_not_equally_many_images_are_named(tmp_path):
+    run = _write_run(tmp_path / "run")
+    fewer = {
+        key: rows[:-8] for key, rows in run.features.items() if key in ("client/3/positions", "client/3/train/features")
+    }
+    run.write_features(dict(run.features) | fewer)
+    with pytest.raises(InputError, match="clients of wax have 42 to 50 images; linear-probe needs equally many"):
+        _cells(RunFolder(run.path))
+
+
 def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
     cells = _cells(_write_run(tmp_path / "run", stylised=True))
     mean = {

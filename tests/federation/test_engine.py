@@ -496,6 +496,22 @@ def test_the_received_model_does_not_follow_the_client():
     assert all(torch.equal(r, references[0]) for r in references)
 
 
+def test_a_pass_of_the_received_model_moves_no_statistics_but_its_own():
+    """In training mode it moves its batch norms; the next client is given what the server sent."""
+
+    class Watched(FedProx):
+        def proximal_term(self, m, batch):
+            m.received.train().encoder(batch["x"])
+            return super().proximal_term(m, batch)
+
+    simulation = Simulation(Watched(objective=objective("simclr"), mu=1), data(), training(rounds=1, local_steps=1), 3)
+    sent = dict(simulation.server.tensors)
+    before = {name: tensor.clone() for name, tensor in sent.items() if name.endswith("running_mean")}
+    assert before
+    simulation.run()
+    assert same({name: sent[name] for name in before}, before)
+
+
 def test_a_penalty_sees_the_batch_as_the_loss_does():
     """What a contrast between models needs (MOON), and a part's own loss does not change."""
     (update,) = FedAvg(objective=objective("classification")).updates()
