@@ -13,7 +13,7 @@ from common.codehash import ROOT, code_hash, reachable
 from common.errors import InputError, choose, nearest
 from common.files import data_root, written
 from common.keys import random_key
-from common.provenance import PACKAGES, peak_memory_mb, provenance
+from common.provenance import PACKAGES, code_version, peak_memory_mb, provenance
 from common.sources import dated
 
 
@@ -96,6 +96,25 @@ def test_provenance_names_versions_and_hardware():
     assert found["cores"] >= 1
     assert isinstance(found["dirty"], bool)
     assert 10 < peak_memory_mb() < 100_000
+
+
+@pytest.mark.parametrize(
+    ("file", "dirty"),
+    [("mine.py", True), ("config/mine.yaml", True), ("kept.py", True), ("notes.txt", False), ("", False)],
+)
+def test_code_that_no_commit_has_is_dirty(file, dirty, tmp_path, monkeypatch):
+    def git(*arguments: str) -> None:
+        named = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *named, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    (tmp_path / "kept.py").write_text("a = 1\n")
+    for arguments in (["init"], ["add", "kept.py"], ["commit", "-m", "first"]):
+        git(*arguments)
+    if file:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("b = 2\n")
+    monkeypatch.setattr("common.provenance.ROOT", tmp_path)
+    assert code_version.__wrapped__()["dirty"] is dirty
 
 
 def test_sentences_name_the_nearest():
