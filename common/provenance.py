@@ -14,7 +14,8 @@ from common.codehash import ROOT
 PACKAGES = ("diptych", "torch", "torchvision", "kornia", "numpy", "scikit-learn", "pandas", "snakemake")
 
 
-CODE = ("*.py", "*.smk", "Snakefile", "config")
+CODE = ("*.py", "*.smk", "config")
+"""What decides what comes out, as patterns of git."""
 
 
 def _git(*arguments: str) -> str:
@@ -30,7 +31,8 @@ def _git(*arguments: str) -> str:
 def code_version() -> dict[str, Any]:
     """The commit of the checkout, '' outside one, and whether it is `dirty`: whether tracked files differ from it, or
     code or configuration is there that it has not."""
-    changed, new = _git("status", "--porcelain", "--untracked-files=no"), _git("status", "--porcelain", "--", *CODE)
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    new = _git("ls-files", "--others", "--exclude-standard", "--", *CODE)
     return {"commit": _git("rev-parse", "HEAD"), "dirty": bool(changed or new)}
 
 

@@ -20,8 +20,10 @@ FOLDER = ROOT / "config" / "costs"
 MB = 2**20
 UNKNOWN_IMAGES = 10_000
 """Of a source that only its user knows."""
-WIDTHS = {"stargan": 64}
-"""Of networks that have one even if the specification gives none."""
+WIDTHS = {
+    "conv3": 32, "dual-encoder": 64, "feddva-cnn": 64, "smooth-lenet": 12, "sn-resnet": 64, "stargan": 64, "vgg4": 32
+}  # fmt: skip
+"""Of networks, where the specification gives none."""
 PARTS = ("round", "step", "before", "after")
 """Of a training, as `Counted` has them."""
 NUMBERS = (*(f"{part}_{unit}" for part in PARTS for unit in ("calls", "flops")), "image_flops", "model_mb", "image_mb")
@@ -59,7 +61,7 @@ class Kind:
 
     Attributes:
         settings: eight hex digits over all of it; rates and weights, which are no whole numbers, change no work.
-        width: that of the network, or of the generator; 1 if it has none, or if nobody gives it one.
+        width: that of the network, or of the generator; 1 if it has none.
     """
 
     settings: str

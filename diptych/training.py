@@ -70,12 +70,10 @@ def train(
     checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)}"
     before = resume(checkpoint, simulation, key)
     if before is not None:
+        started -= before
         progress.say(f"goes on after round {simulation.round}")
     saved, out = time.monotonic(), RunFolder(folder)
     out.begin(anew=before is None)
-
-    def seconds() -> float:
-        return (before or 0.0) + time.monotonic() - started
 
     def after_round(simulation: Simulation) -> None:
         nonlocal saved
@@ -85,7 +83,7 @@ def train(
             kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
             out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
         if time.monotonic() - saved >= checkpoint_every:
-            save(checkpoint, simulation, key, seconds())
+            save(checkpoint, simulation, key, time.monotonic() - started)
             saved = time.monotonic()
 
     status = "ok"
@@ -113,7 +111,7 @@ def train(
                 s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
                 for s, x in zip(dealt.styles, dealt.sources, strict=True)
             },
-            "wall_s": round(seconds(), 2),
+            "wall_s": round(time.monotonic() - started, 2),
             "peak_memory_mb": round(peak_memory_mb(), 1),
             "bytes_up": simulation.channel.total("up"),
             "bytes_down": simulation.channel.total("down"),

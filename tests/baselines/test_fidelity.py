@@ -156,11 +156,11 @@ def check_fedrep(kind: type = FedRep) -> None:
 @pytest.mark.parametrize("reading", ["canonical", "fedstyle"])
 def test_fedreps_head_comes_first_on_the_body_that_was_received(reading):
     """A step on each: the head's gradient by the first body, and the body's by the new head. Quadratics cannot tell."""
-    made = FedRep(objective=objective("classification"), reading=reading)
+    made, one = FedRep(objective=objective("classification"), reading=reading), few(1, images=40)
     steps = {"rounds": 1, "batch_size": 40, "local_epochs": 1, "optimiser": OptimiserSettings(lr=0.5)}
-    simulation = prepared(made, few(1, images=40), **steps)
-    m, one = copy.deepcopy(simulation.template), few(1, images=40)
-    (x, y) = (part[one.clients[0]] for part in (one.images, one.labels))
+    simulation = prepared(made, one, **steps)
+    m = copy.deepcopy(simulation.template)
+    x, y = (part[one.clients[0]] for part in (one.images, one.labels))
     for part in (m.head, m.encoder):
         leaves = list(part.parameters())
         gradients = torch.autograd.grad(F.cross_entropy(m.head(m.encoder(x / 255)), y), leaves)

@@ -1,6 +1,7 @@
 """Guesses: what a training calls for is counted as the engine counts it, and guesses are near what was measured."""
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from diptych.study import load_study
 from diptych.training import client_data
 from diptych.workflow import Workflow
 from federation import Simulation
+from networks import ENCODERS
 from partitions import partition
 
 RUNS = [
@@ -163,11 +165,10 @@ def test_a_paper_none_of_whose_images_are_here_costs_nothing():
         cost.bills(without, machine, "padpaf")
 
 
-def test_a_network_of_the_width_that_it_has_by_itself_is_as_wide_as_one_that_is_told():
+def test_networks_have_the_width_that_they_have_by_themselves():
     """FedStarGAN's of the reduced scale was guessed to need 400 GiB when that of 64 was taken for one of 1."""
-    spec = next(s for s in load_study("paper").specs.values() if s.objective["name"] == "stargan")
-    made = build_algorithm(spec, 10).objective
-    assert Kind.of(spec).width == made.width == work.WIDTHS["stargan"]
+    widths = {name: inspect.signature(made).parameters.get("width") for name, made in ENCODERS.items()}
+    assert {name: width.default for name, width in widths.items() if width} == work.WIDTHS
     reduced = [s for s in load_study("reduced").specs.values() if s.objective["name"] == "stargan"]
     assert reduced
     assert max(map(cost.memory_of, reduced)) < 2_000  # MiB

@@ -127,17 +127,9 @@ def test_what_a_claim_itself_asks_for_goes_before_what_is_fixed_for_it():
 
 
 def test_floors_and_ceilings_are_no_part_of_a_claim():
-    rows = [
-        {"metric": "accuracy", "method": method, "control": control, "seed": str(seed), "value": value + 0.01 * seed}
-        for seed in range(3)
-        for method, control, value in (("a", "", 0.9), ("b", "", 0.5), ("b", "ceiling", 0.99))
-    ]
     asked = "q('accuracy', method='a') > q('accuracy', method='b')"
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=asked)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporting.claims.read_csv", lambda _: claims)
-        (found,) = findings("fedstyle", _records(rows), {})
-    assert found.verdict == "supported"
+    ceiling = [{"metric": "accuracy", "method": "b", "control": "ceiling", "seed": n, "value": 0.99} for n in "012"]
+    assert _said(asked, *ceiling, a=[0.9, 0.91, 0.92], b=[0.5, 0.51, 0.52]).verdict == "supported"
 
 
 def test_a_number_rests_on_a_stand_in_if_one_of_its_seeds_does():
@@ -455,9 +447,12 @@ def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
     assert _every(monkeypatch, {"x": x, "y": y, "z": doubtful}).verdict == "undecided"
 
 
-def _said(inequality: str, **by_method: list[float | None]) -> Finding:
-    """What is said of a claim on accuracies of methods, seed by seed; None where a seed was not run."""
-    rows = [
+def _said(inequality: str, *beside: dict, **by_method: list[float | None]) -> Finding:
+    """What is said of a claim on accuracies of methods, seed by seed; None where a seed was not run.
+
+    `beside` are other records, such as of controls.
+    """
+    own = [
         {"metric": "accuracy", "method": method, "seed": str(seed), "value": value}
         for method, values in by_method.items()
         for seed, value in enumerate(values)
@@ -466,7 +461,7 @@ def _said(inequality: str, **by_method: list[float | None]) -> Finding:
     claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporting.claims.read_csv", lambda _: claims)
-        (found,) = findings("fedstyle", _records(rows), {})
+        (found,) = findings("fedstyle", _records([*own, *beside]), {})
     return found
 
 
