@@ -1,6 +1,7 @@
 """Figures of points in the plane: maps of style features and of codes, and Simpson's paradox."""
 
 from collections.abc import Callable
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -10,6 +11,8 @@ from matplotlib.lines import Line2D
 
 from reporting.canvas import SPLITS, empty
 
+MARKERS = "osD^vPX<>"
+"""Of styles; beyond these they come again, in another data set's panel."""
 ENCODERS = {"shared-encoder": "by the shared encoders", "own-encoder": "by each client's own"}
 
 
@@ -18,7 +21,7 @@ def style_map(points: pd.DataFrame) -> Figure:
     if points.empty:
         return empty("no run has style features")
     points = points.astype({"x": float, "y": float, "client": int, "silhouette": float})
-    styles = dict(zip(points["style"].unique(), "osD^vPX", strict=False))
+    styles = dict(zip(points["style"].unique(), cycle(MARKERS), strict=False))
     grid = sns.relplot(
         points,
         x="x",

@@ -343,6 +343,19 @@ def test_data_sets_stand_in_rows_of_their_own():
     plt.close(figure)
 
 
+def test_as_many_styles_as_all_data_sets_of_the_paper_have_can_be_told_apart():
+    """Digits, Office-Home and Adaptiope have ten together; within a panel no two look alike."""
+    points = [
+        _points().assign(dataset=f"{n}", style=[f"{n} {style}" for style in _points()["style"]]) for n in range(6)
+    ]
+    figure = style_map(pd.concat(points))
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == 12
+    marks = [handle.get_marker() for handle in legend.legend_handles]
+    assert all(one != other for one, other in zip(marks[::2], marks[1::2], strict=True)), "two of a panel"
+    plt.close(figure)
+
+
 def test_a_png_says_what_it_was_drawn_with(tmp_path):
     write_figure("fedstyle-figure5", _counts(), "Scale x (3 seeds): small.", [tmp_path / "figure.png"])
     assert caption(tmp_path / "figure.png") == "Scale x (3 seeds): small."
