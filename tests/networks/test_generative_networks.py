@@ -110,6 +110,14 @@ def test_generator_and_featurizer_fit_each_other(size):
     assert SNResNet(3, size, 8)(images).shape == (2, SNResNet(3, size, 8).features)
 
 
+def test_fewer_latents_than_the_papers_begin_with_hardly_a_style():
+    """Each of eight layers passes on about a tenth of the root of their number, of which s is what is left."""
+    torch.manual_seed(0)
+    spread = {n: StyleVectoriser(n)(torch.randn(256, n)).std(dim=0).mean().item() for n in (128, 64, 32)}
+    assert spread[64] < spread[128] / 10
+    assert spread[32] < spread[128] / 100
+
+
 def test_style_enters_through_norms_alone():
     """With the norms' maps at zero, the style changes nothing."""
     generator = StyleGenerator(6, 8, 3, 8)
