@@ -99,7 +99,8 @@ def chosen_of(trained: Trained, client: int, part: str, count: int) -> Tensor:
 
 def inferred(trained: Trained) -> Arrays:
     """`codes/...`, of every client's images by its model, and `crossed/...`, of its test images by everybody's."""
-    everything = trained.dealt.images[trained.dealt.all_train.unique()]
+    dealt = trained.dealt
+    everything = trained.trained_on if dealt.style_views else dealt.images[dealt.all_train.unique()]
     untrained = with_statistics(
         copied(trained.simulation.template), lambda model, x: {"features": model.encoder(x)}, everything
     )

@@ -46,8 +46,9 @@ def translated(trained: Trained) -> Arrays:
     arrays: Arrays = {}
     for a, (source, style) in enumerate(domains.items()):
         rows = of_each_class(dealt, dealt.test[style], trained.spec.samples.images)
-        arrays |= {f"label/{source}": dealt.labels[rows].numpy(), f"real/{source}": dealt.images[rows].numpy()}
-        made = looked_at(partial(look, a), members, dealt.images[rows], dealt.labels[rows], size=BATCH)
+        x, labels = trained.of_style(style, rows), dealt.labels[rows]
+        arrays |= {f"label/{source}": labels.numpy(), f"real/{source}": as_bytes(x)}
+        made = looked_at(partial(look, a), members, x, labels, size=BATCH)
         arrays |= {f"translated/{source}/{target}": as_bytes(images) for target, images in made.items()}
     return arrays
 
@@ -62,12 +63,13 @@ def controls(trained: Trained) -> Arrays:
             of_each_class(dealt, part[style], trained.spec.samples.images) for part in (dealt.train, dealt.test)
         )
         arrays |= {
-            f"other/{source}": dealt.images[others].numpy(),
+            f"other/{source}": as_bytes(trained.of_style(style, others)),
             f"other-label/{source}": dealt.labels[others].numpy(),
         }
+        x = torch.from_numpy(as_bytes(trained.of_style(style, tests)))
         for target in domains if angles else ():
             angle = angles.get(target, 0.0) - angles.get(source, 0.0)
-            arrays[f"rotated/{source}/{target}"] = rotated(dealt.images[tests], angle).numpy()
+            arrays[f"rotated/{source}/{target}"] = rotated(x, angle).numpy()
     return arrays
 
 

@@ -45,7 +45,7 @@ class Finisher:
         self.model.load_state_dict(shared, strict=False)  # what stays with clients is not there
         draw, states = torch.Generator().manual_seed(random_key(self.work.seed, "server", round)), list[State]()
         own = self.images, self.labels, self.work, states, draw, self.algorithm.server_epochs, self.work.styles
-        self.batches = train_on(self.algorithm.objective, self.model, *own, self.batches)
+        self.batches = train_on(self.algorithm.objective, self.model, *own, self.batches, round)
         shared.update({name: t.detach().clone() for name, t in self.model.state_dict().items() if name in shared})
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:

@@ -15,6 +15,11 @@ from common.spec import OptimiserSettings
 State = dict[str, list[Tensor]]
 
 
+def decay(lr_decay: float, round: int) -> float:
+    """What learning rates are multiplied by in a round; the first has the full ones."""
+    return lr_decay ** max(0, round - 1)
+
+
 @torch.no_grad()
 def step(
     settings: OptimiserSettings,

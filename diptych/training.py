@@ -1,6 +1,7 @@
 """Training one run: from its specification to its folder."""
 
 import hashlib
+import itertools
 import time
 from pathlib import Path
 
@@ -52,10 +53,11 @@ def train(
         check_writable(folder / name)
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
-    _refuse_single_images(spec, dealt, algorithm)
+    data = client_data(dealt, pooled(algorithm))
+    _refuse_single_images(data, algorithm)
     simulation = (CapturedSimulation if captured else Simulation)(
         algorithm,
-        client_data(dealt, pooled(algorithm)),
+        data,
         spec.training,
         spec.seed,
         workers=workers,
@@ -123,11 +125,12 @@ def train(
     return status
 
 
-def _refuse_single_images(spec: Spec, dealt: Partition, algorithm: Algorithm) -> None:
+def _refuse_single_images(data: ClientData, algorithm: Algorithm) -> None:
     """Batch norm is not defined on one image, so that training would stop in the middle."""
     norms = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in algorithm.model().modules())
-    if norms and min(map(len, dealt.clients)) < 2:
-        raise InputError(f"data.at_most: batch norm needs two images at a client, got {spec.data.at_most}")
+    fewest = min(map(len, itertools.chain(data.clients, *data.turns or ())))
+    if norms and fewest < 2:
+        raise InputError(f"data.at_most: batch norm needs two images at a client, but one has {fewest} at a time")
 
 
 def client_data(dealt: Partition, whose: str) -> ClientData:

@@ -152,6 +152,7 @@ class ServerWorkSettings:
         optimiser, batch_size: the clients', for a server that takes their steps with them, or such as they do.
         styles: of the server's own images, (images,); None if images show none.
         device: where its models are.
+        lr_decay: what its learning rates are multiplied by after each round, as the clients' are.
     """
 
     seed: int
@@ -159,6 +160,7 @@ class ServerWorkSettings:
     batch_size: int
     styles: Tensor | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    lr_decay: float = 1.0
 
 
 class ServerWork(Protocol):

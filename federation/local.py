@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from common.errors import InputError
 from common.keys import random_key
-from common.optimisers import State, step
+from common.optimisers import State, decay, step
 from common.spec import OptimiserSettings, TrainingSettings
 from federation.algorithm import Algorithm, Batch, Phase, Update, Work
 from federation.data import ClientData, as_float, batches, on_device, split_batch, steps_of
@@ -49,11 +50,6 @@ def generator(*key: int | str) -> torch.Generator:
     return torch.Generator().manual_seed(random_key(*key))
 
 
-def decay(settings: TrainingSettings, round: int) -> float:
-    """What learning rates are multiplied by in a round; the first has the full ones."""
-    return settings.lr_decay ** max(0, round - 1)
-
-
 def moving(model: nn.Module, update: Update, phase: Phase) -> list[Tensor]:
     """The parameters of a client's model that an update of a phase trains."""
     return [entry.tensor for entry in selected(model, update.which & phase.only) if entry.is_parameter]
@@ -63,11 +59,11 @@ def updates_of(phase: Phase, template: nn.Module) -> list[Update]:
     """Those of a phase that have something to move.
 
     Raises:
-        ValueError: one of them has nothing, though the phase forbids nothing.
+        InputError: one of them has nothing, though the phase forbids nothing.
     """
     updates = [u for u in phase.updates if phase.only is everything or moving(template, u, phase)]
     if not updates or not all(moving(template, update, phase) for update in updates):
-        raise ValueError("an update names no parameter of the model, so it would train nothing")
+        raise InputError("training: an update has no parameter to train; is all that it is for frozen?")
     return updates
 
 
@@ -235,7 +231,7 @@ class LocalWork:
 
     def step_of(self, round: int, update: Update, model: nn.Module, leaves: list[Tensor], state: State) -> Step:
         """The steps of an update that a client takes in a phase, on a model in which `leaves` move."""
-        bf16, rate = self.settings.precision == "bf16", update.lr_factor * decay(self.settings, round)
+        bf16, rate = self.settings.precision == "bf16", update.lr_factor * decay(self.settings.lr_decay, round)
 
         def take(batch: Batch) -> Tensor:
             with torch.autocast(self.data.images.device.type, torch.bfloat16, enabled=bf16):
@@ -249,7 +245,7 @@ class LocalWork:
         rates: dict[str, float] = {}
         for update, taken in zip(updates, steps, strict=True):
             for entry in selected(model, update.which & phase.only):
-                rate = taken * update.lr_factor * self.optimiser(update).lr * decay(self.settings, round)
+                rate = taken * update.lr_factor * self.optimiser(update).lr * decay(self.settings.lr_decay, round)
                 rates[entry.name] = rates.get(entry.name, 0.0) + rate
         everyone = len(self.data.clients)
         chosen = len(self.schedule[round - 1]) if 0 < round <= self.settings.rounds else everyone

@@ -52,7 +52,7 @@ class MappedWork(LocalWork):
         if not losses.isfinite().all():
             client = int(losses.isfinite().long().argmin())
             raise Diverged(round, client, losses[client].item())
-        rate = update.lr_factor * decay(self.settings, round)
+        rate = update.lr_factor * decay(self.settings.lr_decay, round)
         step(self.optimiser(update), list(moved.values()), list(gradients.values()), state, rate)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from common.optimisers import State, step
+from common.optimisers import State, decay, step
 from federation.algorithm import Objective
 from federation.data import on_device
 from federation.functional import gradients
@@ -24,6 +24,7 @@ def train_on(
     epochs: int,
     styles: Tensor | None = None,
     batches: int = 0,
+    round: int = 1,
 ) -> int:
     """Take the steps of an objective on its model, in place, over `epochs` passes in random order.
 
@@ -33,6 +34,7 @@ def train_on(
         draw: decides the order and all else that is random.
         styles: of the images, (images,), as clients' batches have them.
         batches: those of earlier calls, from which the count goes on for updates that are not taken on each.
+        round: by which learning rates have decayed.
 
     Returns:
         The batches until now.
@@ -43,6 +45,7 @@ def train_on(
     states += [State() for _ in updates[len(states) :]]
     parts = [rows for _ in range(epochs) for rows in torch.randperm(len(images), generator=draw).split(work.batch_size)]
     parts = [rows for rows in parts if len(rows) > 1]  # batch norm needs two
+    decayed = decay(work.lr_decay, round)
     for n, rows in enumerate(parts, start=batches + 1):
         batch = on_device(objective.draw(images[rows], labels[rows], draw), images.device)
         if styles is not None:
@@ -50,5 +53,5 @@ def train_on(
         for update, own, state in zip(updates, leaves, states, strict=True):
             if n % update.every == 0:
                 slopes = gradients(update.loss(model, batch), own)
-                step(update.optimiser or work.optimiser, own, slopes, state, update.lr_factor)
+                step(update.optimiser or work.optimiser, own, slopes, state, decayed * update.lr_factor)
     return batches + len(parts)

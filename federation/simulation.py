@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from common.keys import random_key
+from common.optimisers import decay
 from common.spec import TrainingSettings
 from federation.ahead import ahead, refuse_idle_updates, steps_ahead
 from federation.algorithm import Algorithm
@@ -30,7 +31,7 @@ from federation.hooks import (
     WorkingServer,
     check,
 )
-from federation.local import LocalWork, Row, decay, generator
+from federation.local import LocalWork, Row, generator
 from federation.models import copied
 from federation.names import Entry, entries, everything, selected
 from federation.once import announce, constants
@@ -135,8 +136,8 @@ class Simulation:
         members, own = self.population.members, self.data.server
         styles = None if self.data.styles is None else self.data.styles[own]
         images, labels = self.data.seen_by_server(own), self.data.labels[own]
-        optimiser, batch_size = self.settings.optimiser, self.settings.batch_size
-        work = ServerWorkSettings(self.seed, optimiser, batch_size, styles, images.device)
+        s = self.settings
+        work = ServerWorkSettings(self.seed, s.optimiser, s.batch_size, styles, images.device, s.lr_decay)
         algorithm = self.algorithm
         self.server_work: ServerWork | None = None
         if isinstance(algorithm, WorkingServer):
@@ -180,7 +181,7 @@ class Simulation:
             trained = self.local.trained(round, chosen, self.algorithm.phases(), "round")
             uploads = self.channel.up_in_turn(round, chosen, map(self._shared_of, trained))
             sizes = [len(self.data.share(client, round)) for client in chosen]
-            self.server.aggregate(uploads, sizes, decay(self.settings, round))
+            self.server.aggregate(uploads, sizes, decay(self.settings.lr_decay, round))
         if self.server_work is not None:
             self.server_work.finish(round, self.server.tensors)
 

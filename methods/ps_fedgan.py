@@ -127,8 +127,10 @@ class PSFedGAN(Algorithm):
         return {}
 
     def prepare(self, members: list[Any], seed: int) -> None:
-        """Lines 1-5: every user agrees with the server on a secret, and draws G from it."""
+        """Lines 1-5: every user agrees with the server on a secret, and draws G from it, new to both."""
         for user, member in enumerate(members):
+            member.taken.zero_()
+            member.asked.zero_()
             member.secret.fill_(random_key(seed, "secret", user) % 2**62)
             member.generator.load_state_dict(self.from_secret(int(member.secret)).state_dict())
 
@@ -211,9 +213,8 @@ class Cloud:
         """Passes over these images."""
         algorithm, draw = self.algorithm, torch.Generator().manual_seed(random_key(self.work.seed, "C_l", round))
         work = replace(self.work, optimiser=CLASSIFIER)
-        train_on(
-            algorithm.objective, self.classifier, images, labels, work, self.states, draw, algorithm.classifier_epochs
-        )
+        given = images, labels, work, self.states, draw, algorithm.classifier_epochs
+        train_on(algorithm.objective, self.classifier, *given, round=round)
 
     def scores(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Of the global classifier."""

@@ -68,10 +68,15 @@ class Augmentation:
         return made[settings, size]
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """One view of x (batch, channels, height, width) in [0, 1], each sample changed on its own."""
+        """One view of x (batch, channels, height, width) in [0, 1], each sample changed on its own.
+
+        Grey images are changed as colour ones that are grey, and stay so.
+        """
+        channels = x.shape[1]
+        x = x.expand(-1, 3, -1, -1) if channels == 1 else x
         with _GLOBAL_RANDOM_STATE, torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(int(torch.randint(2**62, (), generator=generator)))
             drawn = [step.forward_parameters(x.shape) for step in self.steps]
         for step, parameters in zip(self.steps, drawn, strict=True):
             x = step(x, params=parameters)
-        return x
+        return x[:, :channels]

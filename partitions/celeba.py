@@ -1,14 +1,13 @@
 """CelebA in the layout in which torchvision stores it: aligned faces with attributes and identities."""
 
-from contextlib import suppress
+import hashlib
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from common.arrays import read_arrays
 from common.errors import InputError
-from partitions.files import keep
+from partitions.files import cached, keep
 from partitions.source import Source
 
 ATTRIBUTES = """
@@ -66,13 +65,11 @@ def read_celeba(folder: Path, size: int) -> Source:
 
 
 def _faces(folder: Path, files: list[str], size: int) -> np.ndarray:
-    cache = folder / f".faces.{size}.cache.npz"
-    with suppress(InputError):
-        held = read_arrays(cache).get("faces", np.zeros(0))
-        if len(held) == len(files):
-            return held
-    faces = np.stack([_face(folder / "img_align_celeba" / file, size) for file in files])
-    keep(cache, faces=faces)
+    cache, key = folder / f".faces.{size}.cache.npz", hashlib.sha256("\n".join(files).encode()).hexdigest()
+    faces = cached(cache, key)
+    if faces is None:
+        faces = np.stack([_face(folder / "img_align_celeba" / file, size) for file in files])
+        keep(cache, key=key, images=faces)
     return faces
 
 

@@ -25,11 +25,13 @@ def _size(labels: np.ndarray, clients: int) -> int:
 
 @strict_call
 def iid(labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Equal shares with the same class proportions (FedStyle, Sec. Datasets); disjoint, at most clients - 1 left."""
-    size = _size(labels, clients)
-    order = rng.permutation(len(labels))
+    """Equal shares with the same class proportions (FedStyle, Sec. Datasets); disjoint.
+
+    What does not divide, at most clients - 1 images, is left out at random.
+    """
+    order = rng.permutation(len(labels))[: _size(labels, clients) * clients]
     order = order[np.argsort(labels[order], kind="stable")]
-    return [order[client::clients][:size] for client in range(clients)]
+    return [order[client::clients] for client in range(clients)]
 
 
 def largest_remainder(shares: np.ndarray, total: int) -> np.ndarray:

@@ -94,7 +94,7 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     Raises:
         InputError: there is no class folder, no picture, or a picture cannot be read.
     """
-    classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    classes = sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
     pictures = [
         (path, label)
         for label, kind in enumerate(classes)
@@ -107,7 +107,7 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     key = hashlib.sha256(listing.encode()).hexdigest()
     labels = np.array([label for _, label in pictures], dtype=np.int64)
     cache = folder.with_name(f".{folder.name}.{size}.cache.npz")
-    images = _cached(cache, key)
+    images = cached(cache, key)
     if images is None:
         images = np.stack([_decoded(name, path, size) for path, _ in pictures])
         keep(cache, key=key, images=images)
@@ -120,7 +120,8 @@ def keep(cache: Path, **arrays: Any) -> None:
         np.savez(out, **arrays)
 
 
-def _cached(file: Path, key: str) -> np.ndarray | None:
+def cached(file: Path, key: str) -> np.ndarray | None:
+    """The images that `keep` has put into a cache file under this key; None if there are none, or others."""
     with suppress(InputError):  # a file that is damaged is made anew, like one that is not there
         held = read_arrays(file)
         return held["images"] if held.keys() == {"key", "images"} and str(held["key"]) == key else None

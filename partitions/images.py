@@ -32,16 +32,18 @@ def fitted(images: np.ndarray, size: int, channels: int) -> Tensor:
     return x.expand(-1, channels, -1, -1).contiguous()
 
 
-def stored(settings: DataSettings, source: Source) -> Tensor:
-    """Images at the size that networks see; where clients have views, which crop and pad, at their own."""
-    square = source.images.shape[1] == source.images.shape[2]
-    size = source.images.shape[1] if settings.views and square else settings.image_size
-    return fitted(source.images, size, settings.channels)
+def stored_size(settings: DataSettings, sources: tuple[Source, ...]) -> int:
+    """Of the images as they are stored: what networks see, or, where clients have views, which crop and pad, their own,
+    and of several sources the largest."""
+    sides = [source.images.shape[1:3] for source in sources]
+    square = all(height == width for height, width in sides)
+    return max(height for height, _ in sides) if settings.views and square else settings.image_size
 
 
 def shown(settings: DataSettings, sources: tuple[Source, ...], seed: int) -> Tensor:
     """The images of all styles, one after the other, rotated and marked."""
-    images = {style: stored(settings, source) for style, source in zip(settings.styles, sources, strict=True)}
+    size, channels = stored_size(settings, sources), settings.channels
+    images = {style: fitted(s.images, size, channels) for style, s in zip(settings.styles, sources, strict=True)}
     for style, degrees in settings.rotations.items():
         images[style] = rotated(images[style], degrees)
     for style, mark in settings.marks.items():

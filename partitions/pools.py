@@ -11,7 +11,7 @@ from common.spec import DataSettings
 from partitions.celeba import ATTRIBUTES
 from partitions.deal import PARTITIONS
 from partitions.drawn import drawn, resampled, stratified
-from partitions.images import server_view, shown, stored, style_views
+from partitions.images import fitted, server_view, shown, stored_size, style_views
 from partitions.partition import Partition
 from partitions.source import Source
 from partitions.sources import load
@@ -19,10 +19,12 @@ from partitions.sources import load
 
 def own(settings: DataSettings, root: str, seed: int) -> Partition:
     """Every style's clients take images of its own source."""
-    sources = _sources(settings, root)
+    sources, expressions = _sources(settings, root), list(settings.styles.values())
     starts = np.cumsum([0] + [len(source.labels) for source in sources])
     rngs = _generators(settings, seed)
-    splits = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
+    drawn = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
+    shown_first = [expressions.index(expression) for expression in expressions]
+    splits = [drawn[first] for first in shown_first]  # of one source, no style tests on what another trains on
     held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
     tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
     splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]
@@ -73,7 +75,7 @@ def together(settings: DataSettings, root: str, seed: int) -> Partition:
         clients = [torch.from_numpy(pool[share]) for share in shares]
     styles = tuple(n // settings.clients_per_style for n in range(len(clients)))
     return Partition(
-        images=stored(settings, source),
+        images=fitted(source.images, stored_size(settings, (source,)), settings.channels),
         labels=torch.from_numpy(source.labels),
         styles=tuple(settings.styles),
         sources=(source,) * len(settings.styles),

@@ -19,7 +19,7 @@ from diptych.study import load_study
 from diptych.training import client_data
 from federation import ClientData, ServerWorkSettings, Simulation, train_on
 from methods import ps_fedgan
-from tests.digits import dealt, objective, same, simulate, training
+from tests.digits import dealt, objective, prepared, same, simulate, training
 from tests.mutation import mutated
 
 SGD = OptimiserSettings(lr=0.1)
@@ -124,6 +124,21 @@ def test_the_mean_is_trained_once_more():
     check_finish()
 
 
+def test_the_servers_rate_decays_round_by_round():
+    made, data = FedAvgServer(objective=_objective()), _data()
+    decaying, smaller = (
+        prepared(made, data, rounds=1, optimiser=OptimiserSettings(lr=lr), lr_decay=decay)
+        for lr, decay in ((0.1, 0.5), (0.025, 1.0))
+    )
+    ends = []
+    for round, simulation in ((3, decaying), (3, smaller)):
+        shared = {name: tensor.clone() for name, tensor in simulation.server.tensors.items()}
+        simulation.server_work.finish(round, shared)
+        ends.append(shared)
+    assert same(*ends)
+    assert not same(ends[0], decaying.server.tensors)
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
@@ -174,8 +189,8 @@ def _classifier_steps(spec, monkeypatch) -> int:
     out."""
     taken = []
 
-    def counted(objective, *rest):
-        taken.append(train_on(SimpleNamespace(updates=list, draw=lambda *_: {}), *rest))
+    def counted(objective, *rest, round):
+        taken.append(train_on(SimpleNamespace(updates=list, draw=lambda *_: {}), *rest, round=round))
 
     monkeypatch.setattr(ps_fedgan, "train_on", counted)
     monkeypatch.setattr(ps_fedgan, "images_of", lambda generator, z, labels: torch.zeros(len(labels), 1, 1, 1))

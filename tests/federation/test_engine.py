@@ -526,7 +526,7 @@ def test_an_update_that_names_nothing_is_refused():
         def updates(self):
             return [dataclasses.replace(super().updates()[0], which=names("no_such_part"))]
 
-    with pytest.raises(ValueError, match="names no parameter"):
+    with pytest.raises(InputError, match="no parameter to train"):
         simulate(Empty(objective=objective("classification")))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from common.spec import OptimiserSettings
@@ -45,6 +46,18 @@ def test_momenta_and_counts_of_batches_go_on_from_call_to_call():
     for ours, theirs in zip(model.parameters(), reference.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs)
     assert len(states) == 2
+
+
+@pytest.mark.parametrize("round", [0, 1, 3])
+def test_a_servers_rate_decays_as_the_clients_do(round):
+    moved = []
+    for lr in (0.1, 0.1 * 0.5 ** max(0, round - 1)):
+        work = replace(WORK, optimiser=OptimiserSettings(lr=lr), lr_decay=0.5 if lr == 0.1 else 1.0)
+        model = Quadratic().model()
+        draw = torch.Generator().manual_seed(4)
+        train_on(Quadratic(), model, quadratic.images(), torch.arange(10), work, [], draw, 1, round=round)
+        moved.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    torch.testing.assert_close(*moved)
 
 
 def test_a_servers_batch_is_where_its_images_are():

@@ -106,6 +106,21 @@ def test_every_user_has_a_secret_and_a_generator_of_its_own():
     assert not torch.equal(first[0], first[1])
 
 
+def test_a_run_that_goes_on_from_another_begins_with_generators_and_steps_that_both_sides_know():
+    """Those of the other run have drawn masks that the server's new twins have not."""
+    before = _simulation()
+    before.run()
+    left = {name: rows.clone() for name, rows in before.population.storage.items()}
+    after = _simulation(start=left)
+    begun = after.population.storage
+    assert same(begun, left, of="discriminator.", other="discriminator.")
+    assert not begun["taken"].any()
+    assert not begun["asked"].any()
+    after.run()
+    for member, twin in zip(after.population.members, after.server_work.twins, strict=True):
+        assert same(dict(member.generator.named_parameters()), dict(twin.generator.named_parameters()))
+
+
 def test_twins_note_the_loss_of_each_step_by_its_round():
     simulation = _simulation()
     simulation.run()
@@ -193,7 +208,7 @@ def test_what_the_server_draws_is_of_its_run_and_round(monkeypatch):
     """The noise of images that are asked for, the order in which the classifier sees them, and where that starts."""
     noise, orders, starts = [], [], []
 
-    def counted(objective, model, images, labels, work, states, draw, epochs):
+    def counted(objective, model, images, labels, work, states, draw, epochs, *, round):
         orders.append(draw.initial_seed())
         starts.append(model.head.weight.sum().item())
 
@@ -235,16 +250,19 @@ def _moments(server: dict[str, Any]) -> list[dict[str, torch.Tensor]]:
 def test_the_classifier_sees_images_in_another_order_in_each_round(monkeypatch):
     """And is trained by an optimiser of its own, whatever that of the users is."""
     seeds: list[list[int]] = [[], []]
+    rounds: list[int] = []
     for found in seeds:
 
-        def counted(objective, model, images, labels, work, states, draw, epochs, found=found):
+        def counted(objective, model, images, labels, work, states, draw, epochs, *, round, found=found):
             assert work.optimiser == ps_fedgan.CLASSIFIER
             found.append(draw.initial_seed())
+            rounds.append(round)
 
         monkeypatch.setattr(ps_fedgan, "train_on", counted)
         _simulation(rounds=3).run()
     assert seeds[0] == seeds[1]
     assert len(set(seeds[0])) == 1 + 3, "at the start, and in three rounds"
+    assert rounds == [0, 1, 2, 3] * 2, "by which its rate decays"
 
 
 def test_the_classifiers_optimiser_goes_on_from_round_to_round():

@@ -40,6 +40,13 @@ def test_every_sample_is_changed_on_its_own():
     assert len({tuple(v.flatten()[:50].tolist()) for v in view}) == 24
 
 
+def test_grey_images_are_changed_as_colour_ones_that_are_grey():
+    settings, grey = AugmentationSettings(jitter_probability=1.0), X[:, :1]
+    in_colour = _view(settings, x=grey.repeat(1, 3, 1, 1))
+    torch.testing.assert_close(_view(settings, x=grey), in_colour[:, 1:2], atol=1e-5, rtol=0)
+    assert (in_colour[:, 0] - in_colour[:, 1]).abs().max() < 1e-5
+
+
 def test_the_two_views_of_a_batch_differ():
     batch = objective("simclr").draw(X, torch.arange(24), torch.Generator().manual_seed(0))
     first, second = batch["views"]

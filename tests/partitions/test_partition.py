@@ -1,5 +1,8 @@
 """Deals and partitions: nothing lost, nothing shared that should not be, sizes and proportions as asked."""
 
+import dataclasses
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +17,7 @@ from partitions import Partition, partition
 from partitions.deal import by_class, dirichlet, iid, largest_remainder, shards
 from partitions.drawn import resampled, stratified
 from partitions.images import fitted
+from partitions.sources import load
 from tests.digits import UNEVEN, uneven
 from tests.mutation import mutated
 from tests.wrong import refused
@@ -39,6 +43,13 @@ def test_iid_deals_everything_but_a_rest_evenly(seed, n, classes, clients):
     for c in range(classes):
         counts = [(labels[share] == c).sum() for share in shares]
         assert max(counts) - min(counts) <= 2  # one by dealing in turn, one by the images that are left
+
+
+def test_what_iid_leaves_out_is_of_any_class():
+    labels = np.repeat(np.arange(10), 10)
+    left = np.setdiff1d(np.arange(100), np.concatenate(iid(labels, 30, np.random.default_rng(0))))
+    assert len(left) == 10
+    assert len(set(labels[left])) >= 4, "and not all that there is of the last"
 
 
 @quick
@@ -371,6 +382,30 @@ def test_the_server_has_a_share_of_each_class_that_no_client_has(pool):
 def test_deals_that_cannot_be_had(changes, says):
     with refused(says):
         partition(uneven(**changes), "", 0)
+
+
+def test_no_style_is_tested_on_what_another_of_its_source_trains_on():
+    """That of a source without an official split, whether styles are paired or deal it out each in its own way."""
+    styles = {"a": "digits-plain", "b": "digits-plain", "c": "digits-bold"}
+    for seen in ({"marks": {"b": "ellipse"}}, {"rotations": {"b": 30.0}}):
+        dealt = partition(uneven(styles=styles, server_share=0.1, **seen), "", 0)
+        images = len(dealt.sources[0].labels)
+        first, second = ({*(dealt.test[style] - style * images).tolist()} for style in (0, 1))
+        assert first == second
+        trained = [{*(dealt.train[style] - style * images).tolist()} for style in (0, 1)]
+        assert not first & (trained[0] | trained[1])
+        held = {*(dealt.server[dealt.server < 2 * images] % images).tolist()}
+        assert held
+        assert not held & (first | trained[0] | trained[1])
+
+
+def test_sources_of_unlike_sizes_with_views_are_stored_as_the_largest():
+    digits = load("digits-plain[0::9]", 8, "")
+    sized = {side: dataclasses.replace(digits, images=digits.images[:, :side, :side]) for side in (12, 16)}
+    with patch("partitions.pools.load", lambda expression, *_: sized[int(expression)]):
+        dealt = partition(uneven(styles={"a": "12", "b": "16"}, views={"b": {"name": "color-inversion"}}), "", 0)
+    assert dealt.images.shape[1:] == (3, 16, 16)
+    assert torch.equal(dealt.images[len(digits.labels) :, 0], torch.from_numpy(digits.images))
 
 
 @pytest.mark.parametrize("pool", ["own", "together"])

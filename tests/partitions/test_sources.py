@@ -250,6 +250,13 @@ def test_celeba(tmp_path):
         assert np.array_equal(source.labels, [2, 1, 2, 0]), "identities, numbered from 0"
         assert np.array_equal(source.test, [False, False, True, True])
         assert np.array_equal(source.extra["attributes"], np.eye(40, dtype=bool)[:4])
+    faces = tmp_path / "celeba" / "list_attr_celeba.txt"
+    faces.write_text(faces.read_text().replace("000001.jpg", "000009.jpg").replace("000002.jpg", "000001.jpg"))
+    with pytest.raises(InputError, match=r"000009\.jpg is in"):
+        load("celeba", 32, str(tmp_path))
+    faces.write_text(faces.read_text().replace("000009.jpg", "000002.jpg"))
+    swapped = load("celeba", 32, str(tmp_path))
+    assert np.abs(swapped.images[:2, 16, 16, 0].astype(int) - [60, 0]).max() < 6, "what was kept is of other faces"
     (tmp_path / "celeba" / "identity_CelebA.txt").unlink()
     with pytest.raises(InputError, match=r"identity_CelebA\.txt is missing"):
         load("celeba", 32, str(tmp_path))
@@ -320,6 +327,14 @@ def test_a_damaged_picture_leaves_no_cache(tmp_path):
     with pytest.raises(InputError, match=r"0\.jpg is not a readable picture"):
         load("mine", 32, str(tmp_path))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["0.jpg"]
+
+
+def test_hidden_folders_are_no_classes(tmp_path):
+    for kind in ("apple", ".git", "pear"):
+        (tmp_path / "mine" / kind).mkdir(parents=True)
+        Image.new("RGB", (40, 40)).save(tmp_path / "mine" / kind / "0.jpg")
+    source = load("mine", 32, str(tmp_path))
+    assert (len(source.labels), source.classes) == (2, 2)
 
 
 def test_a_folder_without_classes(tmp_path):
