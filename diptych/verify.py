@@ -69,8 +69,7 @@ def verify(folder: Path, board: Path | None = None) -> Verified:
     runs: list[dict[str, str]] = []
     same: dict[Path, bool] = {}
     for file in _records_in(folder):
-        records = read_records(file)
-        study = load_study(records["scale"].iloc[0])
+        records, study = _read(file)
         runs += [{"folder": file.parent.name, **row} for row in _runs(records)]
         with tempfile.TemporaryDirectory() as made:
             for output in _laid_out(file.parent):
@@ -95,8 +94,7 @@ def remake(folder: Path) -> list[Path]:
     """
     made = []
     for file in _records_in(folder):
-        records = read_records(file)
-        study = load_study(records["scale"].iloc[0])
+        records, study = _read(file)
         for output in _laid_out(file.parent):
             _make(study, output, records, output)
             made.append(output)
@@ -111,6 +109,14 @@ def _records_in(folder: Path) -> list[Path]:
     if not files:
         raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
     return files
+
+
+def _read(file: Path) -> tuple[pd.DataFrame, Study]:
+    """Records, and the study that they are of."""
+    records = read_records(file)
+    if records.empty:
+        raise InputError(f"{file}: there is no record in it")
+    return records, load_study(records["scale"].iloc[0])
 
 
 def _runs(records: pd.DataFrame) -> Iterator[dict[str, str]]:

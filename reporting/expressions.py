@@ -42,6 +42,8 @@ CONSTANTS = {
 }
 """What the expressions call axes: FedStyle's, PaDPaF's clients, PS-FedGAN's data, baselines and users, and FedINB's
 set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and classes."""
+CENSORED = frozenset({"rounds_to_target"})
+"""Metrics that two methods have alike when neither gets there, of which nobody knows who would be first."""
 Metrics = frozenset[str]
 Columns = dict[str, str | list[str]]
 Aliases = dict[str, dict[str, str | Columns]]
@@ -111,7 +113,8 @@ class Referee:
         if self.spreads is None:
             return plain
         p = above_zero(values, self.spreads.get(difference.metrics, Spread()))
-        if p == 0.5 and len(values) > 1 and len({*values}) == 1:  # a tie, seed by seed; a single one may be chance
+        tie = p == 0.5 and len(values) > 1 and len({*values}) == 1  # seed by seed; a single one may be chance
+        if tie and not difference.metrics & CENSORED:
             return plain
         return self._decided(p)
 
@@ -533,7 +536,7 @@ class Evaluator:
             return unknown[0]
         best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
         others = [rank for n, rank in enumerate(ranks) if n != best]
-        if any(isinstance(ranks[best] > other, Unknown) for other in others):  # which it is, is not known
+        if not all((ranks[best] > other) is True for other in others):  # which it is, is not known
             return Hidden()
         return values[best]
 

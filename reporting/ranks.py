@@ -1,10 +1,12 @@
-"""Mean ranks of methods over data sets, splits and seeds, and which differences between them are critical.
+"""Mean ranks of methods over data sets and splits, and which differences between them are critical.
 
 As Demsar has it (2006, Statistical comparisons of classifiers over multiple data sets, JMLR 7, Sec. 3.2): ranks within
-each block, Iman and Davenport's correction of Friedman's test, then Nemenyi's test of all pairs.
+each block by means over seeds, which are no blocks of their own (Sec. 3.1.1: several runs on one data set are not
+independent), Iman and Davenport's correction of Friedman's test, then Nemenyi's test of all pairs.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from math import inf, sqrt
 from typing import Any
@@ -20,11 +22,12 @@ from reporting.wording import called, names
 BLOCKS = METHODS = 3
 """Fewer of either are not ranked."""
 NO_RANKS = "ranks need three methods or more that were all measured in the same three blocks or more"
-"""Why there are none. A block is what methods are ranked in, such as a data set, a split and a seed."""
+"""Why there are none. A block is what methods are ranked in, such as a data set and a split."""
 
 
 def ranked(measured: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """The rank of each method in each block, 1 for the best and means for ties, as records whose seed is the block.
+    """The rank of each method's mean over seeds in each block, 1 for the best and means for ties, as records whose seed
+    is the block.
 
     Blocks are those in which anybody was measured; who was not in one of them, or diverged there, has no rank.
 
@@ -41,9 +44,10 @@ def ranked(measured: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 def _ranked(part: pd.DataFrame, layout: Layout, high: bool) -> pd.DataFrame:
     """Of one measure, at one scale."""
-    blocks = part[[*layout.ranked_over, "seed"]].agg(" ".join, axis=1)
+    blocks = part[layout.ranked_over].agg(" ".join, axis=1)
     part = part.assign(seed=blocks, unit="rank", differs=" ".join(sorted({*" ".join(part["differs"]).split()})))
-    matrix = part.pivot_table(values="value", index="seed", columns=layout.rows, sort=False)
+    mean = partial(pd.Series.mean, skipna=False)
+    matrix = part.pivot_table(values="value", index="seed", columns=layout.rows, sort=False, aggfunc=mean)
     matrix = matrix.dropna(axis="columns")
     if len(matrix) < BLOCKS or matrix.shape[1] < METHODS:
         return part.iloc[:0]

@@ -24,10 +24,16 @@ _CASE = [
     "metric",
     "unit",
     "control",
+    "domain",
+    "digit",
+    "role",
+    "sync_steps",
     "scale",
     "seed",
 ]
 """What an average over styles and splits keeps apart."""
+_PLACE = ["paper", "table", "dataset", "clients_per_style"]
+"""Where the styles and splits are the same."""
 
 CELL = [*IDENTITY, "control", "scale", "seed", "run"]
 """What there is one number for."""
@@ -45,7 +51,8 @@ def read_rows(file: Path) -> pd.DataFrame:
     """Records as text, as `diptych evaluate` writes them.
 
     Raises:
-        InputError: the file cannot be read, has other columns, values that are no numbers, or two for one cell.
+        InputError: the file cannot be read, has other columns, what no record has in one of them, or two values for one
+            cell.
     """
     records = read_csv(file)
     missing = [column for column in COLUMNS if column not in records]
@@ -53,9 +60,11 @@ def read_rows(file: Path) -> pd.DataFrame:
         raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
     if more := sorted({*map(str, records)} - {*COLUMNS}):
         raise InputError(f"{file}: a record has no such columns: {', '.join(more)}")
-    odd = records["value"][pd.to_numeric(records["value"], errors="coerce").isna() & (records["value"] != "")]
-    if len(odd):
-        raise InputError(f"{file}: line {odd.index[0] + 2}: a value must be a number or empty, got {odd.iloc[0]!r}")
+    for column in ("value", "budget"):
+        known = pd.to_numeric(records[column], errors="coerce").notna() | (records[column] == "")
+        _refuse_odd(file, records[column], known, f"a {column} must be a number or empty")
+    run = records["run"].str.fullmatch(r"([^/\s]+(/[^/\s]+){4}( |$))*")
+    _refuse_odd(file, records["run"], run, "a run must be named paper/condition/method/variant/seed")
     twice = records.drop_duplicates([*CELL, "value"])
     twice = twice[twice.duplicated(CELL)]
     if len(twice):
@@ -63,6 +72,12 @@ def read_rows(file: Path) -> pd.DataFrame:
         what = f"{row['metric']} of {row['run']}"
         raise InputError(f"{file}: line {twice.index[0] + 2}: {what} is there already, with another value")
     return records
+
+
+def _refuse_odd(file: Path, column: pd.Series, known: pd.Series, must: str) -> None:
+    if not known.all():
+        line = int(known.idxmin())
+        raise InputError(f"{file}: line {line + 2}: {must}, got {column[line]!r}")
 
 
 def read_records(file: Path) -> pd.DataFrame:
@@ -130,14 +145,16 @@ def published(paper: str, table: str) -> pd.DataFrame:
 def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     """The records and, for every case that has all its styles and splits, their mean.
 
-    A mean has style `all`, and split `all` if it is over several. One diverged member makes it diverged.
+    All are those of the file and those of the paper's table. A mean has style `all`, and split `all` if it is over
+    several; of the published training it has had what the member has that had least. One diverged member makes it
+    diverged.
     """
-    members = records[(records["protocol"] != "") & (records["client"] == "") & (records["aggregate"] == "none")]
-    members = members[members["style"] != "all"]
+    members = _members(records)
     if members.empty:
         return records
-    group = ["table", "dataset", "clients_per_style"]
-    expected = members.groupby(group)[["style", "split"]].nunique().prod(axis=1).rename("expected").reset_index()
+    printed = [_members(published(*table)) for table in members.groupby(["paper", "table"]).groups]
+    there = pd.concat([members, *printed]).groupby(_PLACE)[["style", "split"]].nunique()
+    expected = there.prod(axis=1).rename("expected").reset_index()
     cases = members.groupby(_CASE, sort=False)
     first = members.drop_duplicates(_CASE)  # in the order of the cases
     averages = first.assign(
@@ -150,9 +167,16 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
         stand_in=_one_of(cases["stand_in"], "yes", ""),
         differs=cases["differs"].agg(lambda keys: " ".join(sorted({*" ".join(keys).split()}))).to_numpy(),
         run=cases["run"].agg(lambda runs: " ".join(sorted({*runs}))).to_numpy(),
+        budget=cases["budget"].agg(lambda shares: min(shares, key=lambda share: float(share or -1))).to_numpy(),
     )
-    whole = cases.size().to_numpy() == first.merge(expected, on=group)["expected"].to_numpy()
+    whole = cases.size().to_numpy() == first.merge(expected, on=_PLACE, how="left")["expected"].to_numpy()
     return pd.concat([records, averages[whole]], ignore_index=True)
+
+
+def _members(records: pd.DataFrame) -> pd.DataFrame:
+    """The records that averages over styles and splits are of."""
+    members = records[(records["protocol"] != "") & (records["client"] == "") & (records["aggregate"] == "none")]
+    return members[members["style"] != "all"]
 
 
 def _one_of(cases: SeriesGroupBy, value: str, otherwise: str) -> np.ndarray:

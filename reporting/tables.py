@@ -45,8 +45,9 @@ def _with_texts(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _tables_named(where: str) -> set[str]:
-    """The tables in `Table 4 vs Table 1` or `Tables 1-3`."""
-    spans = re.findall(r"Tables? (\d)(?:-(\d))?", where)
+    """The tables in `Table 4 vs Table 1`, `Tables 1, 2` or `Tables 1-3`."""
+    named = re.findall(r"Table (\d)|Tables (\d(?:(?:-|, | and )\d)*)", where)
+    spans = [span for one, several in named for span in re.findall(r"(\d)(?:-(\d))?", one or several)]
     return {f"table{n}" for first, last in spans for n in range(int(first), int(last or first) + 1)}
 
 

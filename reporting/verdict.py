@@ -200,8 +200,8 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
     values = np.asarray([*differences])
     mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     error = max(own, spread.std) / sqrt(len(values))
-    if error == 0:
-        return 0.5 if mean == 0 else float(mean < 0)
+    if error == 0:  # a single difference, and nothing that varies where others are alike, tells nothing
+        return nan if len(values) == 1 else 0.5 if mean == 0 else float(mean < 0)
     return float(stats.t.sf(mean / error, freedom))
 
 
@@ -304,4 +304,4 @@ def _apart(paper: Printed, reference: Printed) -> bool:
     if paper.std and reference.std and min(paper.runs, reference.runs) > 1:
         one, other = ((x.value, x.std, x.runs) for x in (paper, reference))
         return bool(stats.ttest_ind_from_stats(*one, *other, equal_var=False).pvalue < ALPHA)
-    return abs(paper.value - reference.value) > paper.tolerance
+    return abs(paper.value - reference.value) > paper.tolerance + ROUNDING

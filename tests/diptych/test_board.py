@@ -178,3 +178,11 @@ def test_a_folder_without_records(command, tmp_path, capsys):
     more = ["--out", str(tmp_path / "b.md")] if command == "board" else []
     assert main([command, str(tmp_path), *more]) == 2
     assert "there are no records in it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["verify", "remake"])
+def test_records_without_a_row(command, tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    read_csv(REFERENCE / "untrained" / "records.csv.gz").iloc[:0].to_csv(tmp_path / "mine" / "records.csv", index=False)
+    assert main([command, str(tmp_path)]) == 2
+    assert "records.csv: there is no record in it" in capsys.readouterr().err

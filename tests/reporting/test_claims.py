@@ -101,6 +101,24 @@ def test_a_comparison_with_the_largest_is_known_when_no_completion_changes_it(as
         assert _over([*measured, {"metric": "other", "value": 0}]).truth(expression) is expected
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_which_of_two_that_are_level_is_the_largest_is_not_known(order):
+    expression = f"max({tuple(order)}, key=lambda m: q('accuracy', method=m)) == 'a'"
+    assert _evaluator(a=0.5, b=0.5).truth(expression) is None
+
+
+def test_of_two_that_do_not_reach_a_target_nobody_knows_who_is_first():
+    claim = "q('rounds_to_target', method='a') < q('rounds_to_target', method='b')"
+    rows = [{"metric": "rounds_to_target", "method": m, "value": 40.0, "seed": s} for m in "ab" for s in "123"]
+    evaluator = _over(rows)
+    evaluator.referee.spreads = {}
+    assert evaluator.truth(claim) is None
+    first = [row | {"value": row["value"] - 20 - int(row["seed"]) * (row["method"] == "a")} for row in rows]
+    evaluator = _over(first)
+    evaluator.referee.spreads = {}
+    assert evaluator.truth(claim) is True
+
+
 def test_a_number_is_the_mean_over_seeds():
     rows = [{"metric": "accuracy", "method": "a", "value": v, "seed": s} for s, v in (("1", 0.2), ("2", 0.4))]
     assert _over(rows).q("accuracy", method="a").mean == pytest.approx(0.3)

@@ -72,11 +72,17 @@ def test_a_folder_without_records(tmp_path):
         (lambda rows: rows.assign(colour="red"), "no such columns: colour"),
         (lambda rows: rows.drop(columns=["budget"]), "missing: budget"),
         (lambda rows: rows.assign(value="high"), "line 2: a value must be a number or empty, got 'high'"),
-        (lambda rows: pd.concat([rows, rows.assign(value=0.6)]), "line 3: accuracy of a/b is there already"),
+        (lambda rows: pd.concat([rows, rows.assign(value=0.6)]), "line 3: accuracy of p/c/m/v/1 is there already"),
+        (lambda rows: rows.assign(budget="half"), "line 2: a budget must be a number or empty, got 'half'"),
+        (
+            lambda rows: rows.assign(run="p/c/m/1"),
+            "line 2: a run must be named paper/condition/method/.*, got 'p/c/m/1'",
+        ),
+        (lambda rows: pd.concat([rows, rows.assign(run="p/c/m/v/1 a b")]), "line 3: a run must be named"),
     ],
 )
 def test_a_file_that_is_no_table_of_records(change, said, tmp_path):
-    rows = _rows({"value": 0.5, "metric": "accuracy", "run": "a/b"})[COLUMNS]
+    rows = _rows({"value": 0.5, "metric": "accuracy", "run": "p/c/m/v/1"})[COLUMNS]
     change(rows).to_csv(tmp_path / "records.csv", index=False)
     with pytest.raises(InputError, match=said):
         read_rows(tmp_path / "records.csv")

@@ -154,7 +154,8 @@ HOLDING = [
     ("train_time", STARGAN, "sync_step=16", "", 1), ("parameters", STARGAN, "sync_step=16", "final", 20),
     ("parameters", STARGAN, "sync_step=128", "final", 20), ("parameters", HIST, "", "final", 5),
     ("parameters", HIST, "k=30", "final", 15), ("wd", HIST, "k=30", "final", 20.2),
-    ("parameters", HIST, "", "after=1", 0.5), ("parameters", HIST, "k=20", "after=1", 1.0),
+    ("parameters", HIST, "", "after=1", 0.75), ("parameters", HIST, "k=20", "after=1", 1.5),
+    ("parameters", HIST, "v=100", "after=1", 0.35), ("parameters", HIST, "v=50", "after=1", 0.3),
     ("fid", INDAE, "", "start", 90), ("fid", "fedinb", "", "start", 30),
     ("wd", HIST, "test_images=50000", "final", 19), ("wd", HIST, "test_images=50000", "test_samples=10000", 19.1),
 ]  # fmt: skip
@@ -192,6 +193,12 @@ def test_the_claims_on_translation_find_their_numbers():
     verdicts = _verdicts(_holding())
     assert {claim: verdicts[claim] for claim in CLAIMS} == dict.fromkeys(CLAIMS, "supported")
     assert {verdicts[f"fedinb-{n}"] for n in (26, 27)} == {"not measured"}
+
+
+def test_numbers_that_grow_with_v_otherwise_than_in_a_line_contradict_that_they_do():
+    wrong = {"method": HIST, "metric": "parameters", "variant": "v=50", "setting": "after=1"}
+    rows = [row | {"value": 0.2} if all(row[k] == v for k, v in wrong.items()) else row for row in _holding()]
+    assert _verdicts(rows)["fedinb-28"] == "contradicted"
 
 
 WRONG = {

@@ -137,13 +137,18 @@ def test_smaller_can_be_better_and_ties_share_their_ranks():
     assert _cells(_records(values))["ours"].tolist() == [4, 2.5, 2.5, 1]
 
 
-def test_each_data_set_and_seed_is_a_block():
-    rows = [_record(m, seed, v + seed, dataset=d) for m, v in zip("abc", (1, 2, 3), strict=True)
-            for seed in (1, 2) for d in ("x", "y")]  # fmt: skip
+def test_each_data_set_is_a_block_whose_seeds_are_averaged():
+    """Method b is above a in two seeds of three, and below it in the mean."""
+    values = {"a": (1.0, 1.0, 1.0), "b": (1.1, 1.1, 0.1), "c": (2.0, 2.0, 2.0), "d": (3.0, 3.0, 3.0)}
+    rows = [_record(m, seed, v, dataset=d) for m in values for seed, v in enumerate(values[m]) for d in "xyz"]
     cells = _cells(_frame(*rows))
-    assert cells["seeds"].tolist() == [4, 4, 4]
+    assert cells["seeds"].tolist() == [3, 3, 3, 3]
     (evidence, *_), *_ = found_in(RANKED, _frame(*rows)).values()
-    assert evidence.values == {"x 1": 3, "x 2": 3, "y 1": 3, "y 2": 3}
+    assert evidence.values == {"x": 3, "y": 3, "z": 3}
+    assert cells["ours"].tolist() == [3, 4, 2, 1]
+    diverged = _frame(*rows)
+    diverged.loc[(diverged["method"] == "a") & (diverged["seed"] == "1"), "value"] = np.nan
+    assert "left out of the ranks" in _cells(diverged).loc["a", "why"]
 
 
 def test_who_is_missing_anywhere_or_diverged_is_left_out_with_a_line_that_says_so():
@@ -183,6 +188,6 @@ def test_a_figure_gets_every_rank_with_names_in_words():
     table = ranks.pivot_table(values="rank", index="block", columns="called", sort=False)
     assert [*table] == ["FedAvg", "Ditto", "local", "APFL"]
     assert table.sort_index().to_numpy().tolist() == pd.DataFrame(
-        stats.rankdata(-AUC, axis=1), index=[f"set-{n} 1" for n in range(14)]
+        stats.rankdata(-AUC, axis=1), index=[f"set-{n}" for n in range(14)]
     ).sort_index().to_numpy().tolist()  # fmt: skip
     assert {*ranks["measure"]} == {"accuracy, own"}

@@ -13,7 +13,7 @@ from diptych.study import load_study
 from reporting.cells import cells_of
 from reporting.layout import Layout
 from reporting.records import PUBLISHED, published, read_csv, read_records, with_averages
-from reporting.tables import errata_of, latex, markdown, write_table
+from reporting.tables import _tables_named, errata_of, latex, markdown, write_table
 from reporting.verdict import Verdict
 
 TABLES = ["table1", "table2", "table3", "table4", "table5"]
@@ -211,6 +211,45 @@ def test_a_seed_that_diverged_tells_nothing_of_the_noise_of_rows_with_one():
     records.loc[(records["method"] == "apfl") & (records["seed"] == "1"), "value"] = float("nan")
     cells = _cells("table1", records).query("ours.notna() and method not in ('apfl', 'fedavg')")
     assert set(cells["verdict"]) == {Verdict.WITHIN_NOISE, Verdict.NOT_COMPARABLE}
+
+
+def test_an_average_over_some_of_the_papers_splits_is_none():
+    """Who has measured two of three splits, or three of four styles, has none to hold against the paper's."""
+    whole = _as_if_measured("table2")
+    assert len(with_averages(whole).query("aggregate == 'mean' and split == 'all'"))
+    for column in ("split", "style"):
+        members = whole[whole["aggregate"] == "none"]
+        some = members[members[column] != members[column].iloc[0]]
+        assert some[column].nunique() >= 2
+        means = with_averages(some.reset_index(drop=True)).query("aggregate == 'mean'")
+        assert "office-home" not in {*means["dataset"]}
+
+
+def test_an_average_has_had_what_its_least_trained_member_had():
+    members = _as_if_measured("table1").query("aggregate == 'none'").reset_index(drop=True)
+    shares = {"mnist": "0.5", "svhn": "1e-1", "usps": "0.25"}
+    members["budget"] = members["style"].map(shares).fillna("1")
+    means = with_averages(members).query("aggregate == 'mean' and source == ''")
+    assert {*means.query("dataset == 'digit'")["budget"]} == {"1e-1"}
+    members.loc[members["style"] == "usps", "budget"] = ""
+    means = with_averages(members).query("aggregate == 'mean' and source == ''")
+    assert {*means.query("dataset == 'digit'")["budget"]} == {""}
+
+
+@pytest.mark.parametrize(
+    ("where", "tables"),
+    [
+        ("Table 1, SimCLR", "1"),
+        ("Tables 1, 2 captions", "12"),
+        ("Tables 1-3, column letters", "123"),
+        ("Table 4 vs Table 1, SimSiam", "14"),
+        ("Tables 1, 3-4 and 6", "1346"),
+        ("Table 1, 8 clients, Figure 2", "1"),
+        ("Sec. 4.2", ""),
+    ],
+)
+def test_where_an_erratum_is(where, tables):
+    assert _tables_named(where) == {f"table{n}" for n in tables}
 
 
 @pytest.mark.parametrize("table", TABLES)

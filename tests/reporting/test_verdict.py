@@ -118,6 +118,21 @@ def test_the_larger_of_two_deviations_counts_with_the_degrees_of_who_has_more():
     assert above_zero(differences, Spread(0.1, 1)) == pytest.approx(stats.t.sf(2 / (2 / 3**0.5), 2))
 
 
+def test_one_difference_and_rows_that_do_not_vary_tell_nothing():
+    assert np.isnan(above_zero([0.3], Spread(0.0, 2)))
+    assert above_zero([0.3, 0.3, 0.3], Spread(0.0, 2)) == 0
+    reduced = replace(_ours(0.3), differs=("data",)), replace(_ours(0.2), differs=("data",))
+    paper = Printed(0.3), Printed(0.2)
+    assert verdict(reduced[0], paper[0], (reduced[1], paper[1]), Spread(0.0, 2)).verdict == Verdict.WITHIN_NOISE
+
+
+def test_papers_numbers_that_are_a_tolerance_apart_show_no_trend():
+    """0.81 - 0.80 is a little more than 0.01 in floating point."""
+    ours, theirs = (replace(_ours(v, v + 0.01, v - 0.01), differs=("data",)) for v in (0.9, 0.1))
+    assert verdict(ours, Printed(0.81), (theirs, Printed(0.80))).verdict == Verdict.NOT_COMPARABLE
+    assert verdict(ours, Printed(0.82), (theirs, Printed(0.80))).verdict == Verdict.TREND_HOLDS
+
+
 def test_the_tests_are_scipys():
     rng = np.random.default_rng(0)
     differences = rng.normal(0.3, 1, 5)
