@@ -76,8 +76,8 @@ def read_rows(file: Path) -> pd.DataFrame:
 
 def _refuse_odd(file: Path, column: pd.Series, known: pd.Series, must: str) -> None:
     if not known.all():
-        line = int(known.idxmin())
-        raise InputError(f"{file}: line {line + 2}: {must}, got {column[line]!r}")
+        row = [*known].index(False)
+        raise InputError(f"{file}: line {row + 2}: {must}, got {column.iloc[row]!r}")
 
 
 def read_records(file: Path) -> pd.DataFrame:
@@ -152,7 +152,8 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     members = _members(records)
     if members.empty:
         return records
-    printed = [_members(published(*table)) for table in members.groupby(["paper", "table"]).groups]
+    tables = members[["paper", "table"]].drop_duplicates().itertuples(index=False)
+    printed = [_members(published(paper, table)) for paper, table in tables]
     there = pd.concat([members, *printed]).groupby(_PLACE)[["style", "split"]].nunique()
     expected = there.prod(axis=1).rename("expected").reset_index()
     cases = members.groupby(_CASE, sort=False)
