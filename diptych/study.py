@@ -356,4 +356,18 @@ def load_study(scale: str) -> Study:
         choose(f"config/scales/{scale}.yaml: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}
     papers = {paper: read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
+    _refuse_unknown(f"config/scales/{scale}.yaml: left_out", config.left_out, papers)
     return Study(scale, config, papers)
+
+
+def _refuse_unknown(where: str, left_out: dict[str, dict[str, str]], papers: dict[str, Paper]) -> None:
+    """InputError where a scale leaves out what none of its papers has, as published or at this scale."""
+    known = defaultdict[str, set[str]](set)
+    for paper in [*papers.values(), *map(read_paper, papers)]:
+        for experiment in paper.experiments.values():
+            for axis, values in experiment.axes.items():
+                known[axis] |= {*values}
+    for axis, reasons in left_out.items():
+        choose(where, axis, known)
+        for value in reasons:
+            choose(f"{where}.{axis}", value, known[axis])

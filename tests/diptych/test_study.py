@@ -368,6 +368,20 @@ def test_a_scale_runs_some_experiments_only(config):
         runs("tabel1")
 
 
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ("{datset: {digit: why}}", r"left_out: unknown name 'datset'; did you mean 'dataset'"),
+        ("{dataset: {digits: why}}", r"left_out\.dataset: unknown name 'digits'; did you mean 'digit'"),
+    ],
+)
+def test_what_a_scale_leaves_out_is_there_to_be_left_out(left_out, said, config):
+    file = config / "scales" / "paper.yaml"
+    file.write_text(file.read_text() + f"\nleft_out: {left_out}\n")
+    with pytest.raises(InputError, match=said):
+        load_study("paper")
+
+
 def test_a_specification_survives_being_written_and_read(tmp_path, capsys):
     run = next(iter(load_study("tiny").specs))
     assert main(["spec", run, "--scale", "tiny"]) == 0
