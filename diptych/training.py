@@ -16,7 +16,7 @@ from common.errors import InputError
 from common.files import check_writable, written
 from common.provenance import peak_memory_mb, provenance
 from common.run_folder import CHECKPOINT, FILES, RunFolder
-from common.spec import Spec
+from common.spec import Spec, read_yaml
 from diptych.assembly import build_algorithm
 from diptych.process import repeatable
 from diptych.progress import Progress
@@ -51,6 +51,7 @@ def train(
         repeatable()
     for name in FILES:
         check_writable(folder / name)
+    _refuse_another_run(spec, folder)
     dealt = partition(spec.data, data_root, spec.seed)
     algorithm = build_algorithm(spec, dealt.classes)
     data = client_data(dealt, pooled(algorithm))
@@ -123,6 +124,14 @@ def train(
     )
     checkpoint.unlink(missing_ok=True)
     return status
+
+
+def _refuse_another_run(spec: Spec, folder: Path) -> None:
+    """Of which nothing would be left. The same run, by another specification or other code, takes its own place."""
+    there = folder / "spec.yaml"
+    held = read_yaml(there).get("run") if there.is_file() else spec.run
+    if held != spec.run:
+        raise InputError(f"{folder}: holds run '{held}'; name another folder (--out) for '{spec.run}', or delete it")
 
 
 def _refuse_single_images(data: ClientData, algorithm: Algorithm) -> None:

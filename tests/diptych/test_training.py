@@ -54,6 +54,15 @@ def test_fewer_snapshots_and_no_scores_leave_none_of_those_before(tmp_path):
     assert run.table("scores.csv") == []
 
 
+def test_a_folder_that_holds_another_run_is_left_alone(tmp_path):
+    left_by(spec("fedavg"), tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="holds run 'tests/tiny/fedavg/default/3'; name another folder"):
+        train(spec("fedper"), tmp_path, "")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert train(spec("fedavg", training=THREE), tmp_path, "") == "ok", "by another specification it is the same run"
+
+
 def test_a_run_that_diverges_has_no_images_of_one_that_did_not(tmp_path, monkeypatch):
     assert left_by(_gan(), tmp_path).samples
 
