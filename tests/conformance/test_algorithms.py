@@ -162,6 +162,15 @@ def test_it_trains(name, objective):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
+def test_it_trains_where_statistics_stay_with_the_clients(name):
+    """What a client has received has none then, and its norms go by the batch, in evaluation mode as well."""
+    simulation = _simulation(name, buffers="local", rounds=1)
+    simulation.run()
+    assert all(rows.isfinite().all() for rows in simulation.population.storage.values())
+    assert not any(key.endswith(("running_mean", "running_var")) for key in simulation.server.tensors)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_all_that_is_random_about_a_batch_comes_from_the_generator(name):
     check_draws(_built(name, _fitting(name)))
 
