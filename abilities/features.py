@@ -30,7 +30,7 @@ def features(trained: Trained) -> Arrays:
     for style, name in enumerate(dealt.styles):
         for part, indices in (("train", dealt.train[style]), ("test", dealt.test[style])):
             arrays[f"labels/{name}/{part}"] = dealt.labels[indices].numpy()
-            x = _shown(trained, style, indices)
+            x = trained.as_stored(style, indices)
             for which, model in models.items():
                 found = looked_at(algorithm.global_features, model, x)
                 arrays |= {f"{which}/{name}/{part}/{key}": rows.numpy() for key, rows in found.items()}
@@ -51,15 +51,9 @@ def _of_client(trained: Trained, client: int) -> Arrays:
         "positions": np.array([position[int(image)] for image in dealt.clients[client]]),
     }
     for part, indices in (("train", dealt.clients[client]), ("test", dealt.test[style])):
-        found = looked_at(trained.algorithm.personal_features, model, _shown(trained, style, indices))
+        found = looked_at(trained.algorithm.personal_features, model, trained.as_stored(style, indices))
         arrays |= {f"{part}/{key}": rows.numpy() for key, rows in found.items()}
     return arrays
-
-
-def _shown(trained: Trained, style: int, indices: Tensor) -> Tensor:
-    """Images as clients of a style see them; as the bytes that they are stored as where everybody sees them so."""
-    as_they_are = trained.dealt.style_views is None
-    return trained.dealt.images[indices] if as_they_are else trained.of_style(style, indices)
 
 
 def _crossed(trained: Trained) -> Arrays:
@@ -67,7 +61,7 @@ def _crossed(trained: Trained) -> Arrays:
     share = max(2, CROSSED // len(trained.clients))
     chosen = [trained.some(trained.dealt.clients[k], share, "crossed", k) for k in trained.clients]
     shown = zip(trained.dealt.client_styles, chosen, strict=True)
-    images = torch.cat([_shown(trained, style, indices) for style, indices in shown])
+    images = torch.cat([trained.as_stored(style, indices) for style, indices in shown])
     own = (trained.simulation.own(k) for k in trained.clients)
     by = [looked_at(trained.algorithm.personal_features, model, images)["style"] for model in own]
     owners = np.repeat(trained.clients, [len(indices) for indices in chosen])

@@ -46,7 +46,7 @@ def translated(trained: Trained) -> Arrays:
     arrays: Arrays = {}
     for a, (source, style) in enumerate(domains.items()):
         rows = of_each_class(dealt, dealt.test[style], trained.spec.samples.images)
-        x, labels = trained.of_style(style, rows), dealt.labels[rows]
+        x, labels = trained.as_stored(style, rows), dealt.labels[rows]
         arrays |= {f"label/{source}": labels.numpy(), f"real/{source}": as_bytes(x)}
         made = looked_at(partial(look, a), members, x, labels, size=BATCH)
         arrays |= {f"translated/{source}/{target}": as_bytes(images) for target, images in made.items()}
@@ -63,13 +63,12 @@ def controls(trained: Trained) -> Arrays:
             of_each_class(dealt, part[style], trained.spec.samples.images) for part in (dealt.train, dealt.test)
         )
         arrays |= {
-            f"other/{source}": as_bytes(trained.of_style(style, others)),
+            f"other/{source}": as_bytes(trained.as_stored(style, others)),
             f"other-label/{source}": dealt.labels[others].numpy(),
         }
-        x = torch.from_numpy(as_bytes(trained.of_style(style, tests)))
         for target in domains if angles else ():
             angle = angles.get(target, 0.0) - angles.get(source, 0.0)
-            arrays[f"rotated/{source}/{target}"] = rotated(x, angle).numpy()
+            arrays[f"rotated/{source}/{target}"] = as_bytes(rotated(trained.as_stored(style, tests), angle))
     return arrays
 
 

@@ -367,6 +367,7 @@ def _refuse_unknown(where: str, left_out: dict[str, dict[str, str]], papers: dic
         for experiment in paper.experiments.values():
             for axis, values in experiment.axes.items():
                 known[axis] |= {*values}
+    known["method"] |= {*newcomers()}
     for axis, reasons in left_out.items():
         choose(where, axis, known)
         for value in reasons:

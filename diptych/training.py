@@ -77,6 +77,7 @@ def train(
         progress.say(f"goes on after round {simulation.round}")
     saved, out = time.monotonic(), RunFolder(folder)
     out.begin(anew=before is None)
+    out.write_spec(spec)
 
     def after_round(simulation: Simulation) -> None:
         nonlocal saved

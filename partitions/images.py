@@ -33,8 +33,10 @@ def fitted(images: np.ndarray, size: int, channels: int) -> Tensor:
 
 
 def stored_size(settings: DataSettings, sources: tuple[Source, ...]) -> int:
-    """Of the images as they are stored: what networks see, or, where clients have views, which crop and pad, their own,
-    and of several sources the largest."""
+    """Of the images as they are stored: what networks see, or, where clients have views, which crop and pad, their own.
+
+    Of several sources that is the largest; of one that is not square, what networks see.
+    """
     sides = [source.images.shape[1:3] for source in sources]
     square = all(height == width for height, width in sides)
     return max(height for height, _ in sides) if settings.views and square else settings.image_size

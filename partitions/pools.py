@@ -22,9 +22,9 @@ def own(settings: DataSettings, root: str, seed: int) -> Partition:
     sources, expressions = _sources(settings, root), list(settings.styles.values())
     starts = np.cumsum([0] + [len(source.labels) for source in sources])
     rngs = _generators(settings, seed)
-    drawn = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
+    masks = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
     shown_first = [expressions.index(expression) for expression in expressions]
-    splits = [drawn[first] for first in shown_first]  # of one source, no style tests on what another trains on
+    splits = [masks[first] for first in shown_first]  # of one source, no style tests on what another trains on
     held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
     tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
     splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]

@@ -526,7 +526,8 @@ class Evaluator:
         return next((truth for truth in asked if isinstance(truth, Unknown)), True)
 
     def max(self, *values: Any, key: Any = None) -> Any:
-        """The largest, or with a key the value of which that has the largest mean, unknown if one is."""
+        """The largest, or with a key the value of which that is the largest, unknown if one is; of two that are level
+        on means it is none, and where noise hides which it is, that is hidden."""
         values = tuple(values[0]) if len(values) == 1 else values
         if key is None:
             return _extreme(values, largest=True)
@@ -535,10 +536,10 @@ class Evaluator:
         if unknown:
             return unknown[0]
         best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
-        others = [rank for n, rank in enumerate(ranks) if n != best]
-        if not all((ranks[best] > other) is True for other in others):  # which it is, is not known
-            return Hidden()
-        return values[best]
+        told = [ranks[best] > other for n, other in enumerate(ranks) if n != best]
+        if all(truth is True for truth in told):
+            return values[best]
+        return () if self.referee.spreads is None else Hidden()
 
     def min(self, *values: Any) -> Any:
         """The smallest."""

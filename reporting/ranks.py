@@ -29,7 +29,8 @@ def ranked(measured: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     """The rank of each method's mean over seeds in each block, 1 for the best and means for ties, as records whose seed
     is the block.
 
-    Blocks are those in which anybody was measured; who was not in one of them, or diverged there, has no rank.
+    Blocks are those in which anybody was measured; who was not in one of them with all seeds that others have there, or
+    diverged, has no rank.
 
     Args:
         measured: records of methods by measure.
@@ -45,14 +46,19 @@ def ranked(measured: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 def _ranked(part: pd.DataFrame, layout: Layout, high: bool) -> pd.DataFrame:
     """Of one measure, at one scale."""
     blocks = part[layout.ranked_over].agg(" ".join, axis=1)
-    part = part.assign(seed=blocks, unit="rank", differs=" ".join(sorted({*" ".join(part["differs"]).split()})))
-    mean = partial(pd.Series.mean, skipna=False)
-    matrix = part.pivot_table(values="value", index="seed", columns=layout.rows, sort=False, aggfunc=mean)
-    matrix = matrix.dropna(axis="columns")
+    part = part.assign(block=blocks, unit="rank", differs=" ".join(sorted({*" ".join(part["differs"]).split()})))
+    cells = part.groupby(["block", *layout.rows], sort=False)
+    seeds = cells["seed"].nunique()
+    whole = seeds == seeds.groupby("block").transform("max")
+    means = cells["value"].agg(partial(pd.Series.mean, skipna=False)).where(whole)
+    table = means.unstack(layout.rows, sort=False)  # noqa: PD010 -- pivot_table drops a block in which all diverged
+    matrix = table.dropna(axis="columns")
     if len(matrix) < BLOCKS or matrix.shape[1] < METHODS:
         return part.iloc[:0]
+    matrix.index.name = "seed"
     ranks = matrix.rank(axis="columns", ascending=not high).melt(ignore_index=False).reset_index()
-    return part.drop(columns="value").drop_duplicates([*layout.rows, "seed"]).merge(ranks)
+    part = part.assign(seed=part["block"]).drop(columns=["block", "value"])
+    return part.drop_duplicates([*layout.rows, "seed"]).merge(ranks)
 
 
 def told(layout: Layout, found: Found) -> pd.DataFrame:

@@ -170,7 +170,8 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
         run=cases["run"].agg(lambda runs: " ".join(sorted({*runs}))).to_numpy(),
         budget=cases["budget"].agg(lambda shares: min(shares, key=lambda share: float(share or -1))).to_numpy(),
     )
-    whole = cases.size().to_numpy() == first.merge(expected, on=_PLACE, how="left")["expected"].to_numpy()
+    sizes = members.drop_duplicates([*_CASE, "style", "split"]).groupby(_CASE, sort=False).size()
+    whole = sizes.to_numpy() == first.merge(expected, on=_PLACE, how="left")["expected"].to_numpy()
     return pd.concat([records, averages[whole]], ignore_index=True)
 
 

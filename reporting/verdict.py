@@ -165,8 +165,10 @@ class Spread:
         finite = [{seed: value for seed, value in group.items() if isfinite(value)} for group in groups]
         several = [(group, [*group.values()]) for group in finite if len(group) > 1]
         wide = [(group, values) for group, values in several if np.std(values) > ROUNDING * abs(np.mean(values))]
+        if several and not wide:  # equal values, whose mean may be rounded
+            return cls(0.0, min(len(values) for _, values in several) - 1.0)
         apart = len(wide) > 1 and stats.bartlett(*(values for _, values in wide)).pvalue < ALPHA
-        return cls() if apart else cls.pooled(group for group, _ in wide or several)
+        return cls() if apart else cls.pooled(group for group, _ in wide)
 
 
 def is_counted(ours: Evidence) -> bool:
@@ -187,7 +189,8 @@ class Judgement:
 
 
 def above_zero(differences: Collection[float], spread: Spread = Spread()) -> float:
-    """The p-value against a mean that is not above zero, by a one-sided t-test; NaN where no spread is known.
+    """The p-value against a mean that is not above zero, by a one-sided t-test; NaN where no spread is known, or of one
+    difference none but zero.
 
     Args:
         differences: within seeds.
@@ -289,7 +292,7 @@ def _trend(
     above = above_zero(differences, spread)
     if isnan(above):
         return Judgement(
-            Verdict.WITHIN_NOISE, "one seed, and no row of the table has two: nothing is known of the noise"
+            Verdict.WITHIN_NOISE, "one seed, and no row with several that vary: nothing is known of the noise"
         )
     p = 2 * min(above, 1 - above)
     if p >= ALPHA:

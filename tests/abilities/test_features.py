@@ -129,11 +129,11 @@ BUGS = {
     "statistics of one style after the other": (
         "with_statistics", "mixed(images)", "images", check_order),
     "images as they are, whoever sees them": (
-        "_shown", "as_they_are else", "True else", check_views),
+        "features", "trained.as_stored(style, indices)", "trained.dealt.images[indices]", check_views),
     "images of all styles as the first sees them": (
-        "features", "_shown(trained, style, indices)", "_shown(trained, 0, indices)", check_views),
+        "features", "trained.as_stored(style, indices)", "trained.as_stored(0, indices)", check_views),
     "and clients' as another style does": (
-        "_of_client", "_shown(trained, style, indices)", "_shown(trained, 1, indices)", check_views),
+        "_of_client", "trained.as_stored(style, indices)", "trained.as_stored(1, indices)", check_views),
 }  # fmt: skip
 
 

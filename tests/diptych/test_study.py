@@ -368,6 +368,13 @@ def test_a_scale_runs_some_experiments_only(config):
         runs("tabel1")
 
 
+def test_a_newcomer_can_be_left_out(config, monkeypatch):
+    monkeypatch.setattr("diptych.study.newcomers", lambda: ["mine"])
+    file = config / "scales" / "paper.yaml"
+    file.write_text(file.read_text() + "\nleft_out: {method: {mine: why}}\n")
+    assert load_study("paper").why_left_out({"method": "mine"}) == "why"
+
+
 @pytest.mark.parametrize(
     ("left_out", "said"),
     [

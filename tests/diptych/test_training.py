@@ -1,6 +1,7 @@
 """What a training leaves in its folder, and what it takes no notice of: what an earlier one has left there."""
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import diptych.training
+from baselines.fedavg import FedAvg
 from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import Spec
-from diptych.training import train
-from federation import Diverged, Simulation
-from tests.digits import left_by, spec
+from diptych.training import _refuse_single_images, train
+from federation import ClientData, Diverged, Simulation
+from tests.digits import left_by, objective, spec
 
 SAMPLES = {"images": 20, "probed": 60}
 THREE = {"rounds": 3, "batch_size": 64}
@@ -61,6 +63,25 @@ def test_a_folder_that_holds_another_run_is_left_alone(tmp_path):
         train(spec("fedper"), tmp_path, "")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     assert train(spec("fedavg", training=THREE), tmp_path, "") == "ok", "by another specification it is the same run"
+
+
+def test_a_folder_in_which_another_run_was_stopped_is_left_alone(tmp_path, killed):
+    killed(spec("fedavg"), tmp_path)
+    with pytest.raises(InputError, match="holds run"):
+        train(spec("fedper"), tmp_path, "")
+    assert (tmp_path / "checkpoint.pt").exists()
+
+
+@pytest.mark.parametrize("whose", ["clients", "server", "in turns"])
+def test_batch_norm_needs_two_images_whoever_trains(whose):
+    one, several = torch.arange(1), torch.arange(1, 9)
+    of = {"clients": (several, one), "server": (one,), "in turns": (several,)}[whose]
+    data = ClientData(
+        torch.zeros(9, 3, 8, 8), torch.zeros(9).long(), of, turns=((several, one),) if "in" in whose else None
+    )
+    with pytest.raises(InputError, match="batch norm needs two images at a client, but one has 1 at a time"):
+        _refuse_single_images(data, FedAvg(objective=objective("classification")))
+    _refuse_single_images(replace(data, clients=(several,), turns=None), FedAvg(objective=objective("classification")))
 
 
 def test_a_run_that_diverges_has_no_images_of_one_that_did_not(tmp_path, monkeypatch):

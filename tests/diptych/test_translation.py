@@ -57,6 +57,22 @@ def _spec(which: str) -> Spec:
     )
 
 
+@pytest.mark.parametrize("which", ["auto-encoder", "stargan"])
+def test_what_is_translated_is_what_clients_see(which, tmp_path):
+    """Clients of one domain see its images inverted: they are real, translated, and what others are held against so."""
+    plain = _spec(which).model_copy(update={"snapshots": []})
+    inverted = plain.data.model_copy(update={"views": {"30": {"name": "color-inversion"}}, "image_size": 16})
+    folders = [
+        left_by(plain.model_copy(update={"data": data}), tmp_path / name)
+        for name, data in (("plain", plain.data.model_copy(update={"image_size": 16})), ("seen", inverted))
+    ]
+    plain_made, seen = (folder.samples for folder in folders)
+    for kind in ("real", "other"):
+        assert np.abs(seen[f"{kind}/30"] + plain_made[f"{kind}/30"].astype(int) - 255).max() <= 1
+        assert np.array_equal(seen[f"{kind}/0"], plain_made[f"{kind}/0"])
+    assert not np.array_equal(seen["translated/30/0"], plain_made["translated/30/0"])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Trains a run, once."""

@@ -102,9 +102,14 @@ def test_a_comparison_with_the_largest_is_known_when_no_completion_changes_it(as
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
-def test_which_of_two_that_are_level_is_the_largest_is_not_known(order):
+def test_of_two_that_are_level_neither_is_the_largest_and_noise_may_hide_which(order):
     expression = f"max({tuple(order)}, key=lambda m: q('accuracy', method=m)) == 'a'"
-    assert _evaluator(a=0.5, b=0.5).truth(expression) is None
+    evaluator = _evaluator(a=0.5, b=0.5)
+    assert evaluator.truth(expression) is False
+    evaluator.referee.spreads = {}
+    assert evaluator.truth(expression) is None
+    found = _said(expression, a=[0.5, 0.5, 0.5], b=[0.5, 0.5, 0.5])
+    assert (found.verdict, found.points) == ("undecided", "against")
 
 
 def test_of_two_that_do_not_reach_a_target_nobody_knows_who_is_first():

@@ -146,6 +146,8 @@ def test_each_data_set_is_a_block_whose_seeds_are_averaged():
     (evidence, *_), *_ = found_in(RANKED, _frame(*rows)).values()
     assert evidence.values == {"x": 3, "y": 3, "z": 3}
     assert cells["ours"].tolist() == [3, 4, 2, 1]
+    fewer = _frame(*(row for row in rows if row["method"] != "b" or row["seed"] != "2" or row["dataset"] != "x"))
+    assert "left out of the ranks" in _cells(fewer).loc["b", "why"], "whose mean would be over other seeds"
     diverged = _frame(*rows)
     diverged.loc[(diverged["method"] == "a") & (diverged["seed"] == "1"), "value"] = np.nan
     assert "left out of the ranks" in _cells(diverged).loc["a", "why"]
@@ -173,6 +175,12 @@ def test_of_too_few_blocks_or_methods_there_are_no_ranks_and_one_sentence(shape)
     page = markdown(RANKED, cells, "about")
     assert page.count(NO_RANKS) == 1
     assert within_critical_difference({}) == {}
+
+
+def test_a_block_in_which_all_diverged_is_one_in_which_nobody_has_a_rank():
+    records = _records(np.random.default_rng(0).normal(size=(4, 4)))
+    records.loc[records["dataset"] == "set-2", "value"] = np.nan
+    assert {*_cells(records)["verdict"]} == {Verdict.NOT_MEASURED}
 
 
 def test_ceilings_are_not_ranked():
