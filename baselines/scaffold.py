@@ -19,9 +19,7 @@ class Scaffold(Algorithm):
     server's control while clients still use it; none of that is here.
 
     Controls cover parameters only, and all start at 0. What travels as `common` is a client's proposal for the server's
-    control, c + (|S| / N) (c_i+ - c_i), whose mean over the sampled clients S is line 17. A run that goes on from one
-    of SCAFFOLD's own has its c, in which those who stayed behind still count, and clients whose c_i is 0, as that of
-    all who are drawn for the first time.
+    control, c + (|S| / N) (c_i+ - c_i), whose mean over the sampled clients S is line 17.
     """
 
     shared = names("w", "common")
