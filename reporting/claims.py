@@ -135,7 +135,8 @@ def findings(
     undecided: Mapping[str, Mapping[str, Doubt]] | None = None,
 ) -> list[Finding]:
     """Evaluate every claim of a paper, at each scale by itself, and where it asks for what no scale has alone, on what
-    is as published of several, which is of one experiment; the best founded finding stands.
+    is as published of several, which is of one experiment, or on each table and data set at the scale that has come
+    closest to the paper's, whose numbers are compared with those of no other; the best founded finding stands.
 
     Args:
         records: ours, of one scale or several, averages included.
@@ -144,9 +145,11 @@ def findings(
         aliases: what the expressions call values.
         undecided: scale -> claim -> why its runs do not decide it.
     """
+    doubts = undecided or {}
     ours = records[(records["paper"] == paper) & (records["control"] == "")]
     shelves = {str(scale): Shelf.of(part) for scale, part in ours.groupby("scale")} or {"": Shelf.of(ours)}
-    together = Shelf.of(_as_published(ours)) if len(shelves) > 1 else None
+    several_scales = len(shelves) > 1
+    together = [(Shelf.of(_as_published(ours)), False), (Shelf.of(_closest(ours)), True)] if several_scales else []
     claims = read_csv(PUBLISHED / "claims.csv")
     found = []
     for claim in claims[claims["paper"] == paper].to_dict("records"):
@@ -160,13 +163,15 @@ def findings(
                 "printed": PRINTED[claim["published_holds"]],
             }
             several = [
-                _finding(about, claim["inequality"], scale, Evaluator(shelf, columns, aliases or {}), undecided or {})
+                _finding(about, claim["inequality"], scale, Evaluator(shelf, columns, aliases or {}), doubts)
                 for scale, shelf in shelves.items()
             ]
             several.sort(key=lambda finding: finding.rank)
-            if together is not None:
-                joint = _finding(about, claim["inequality"], "", Evaluator(together, columns, aliases or {}), {})
-                if joint.scale not in shelves and joint.rank < several[0].rank:
+            for shelf, apart in together:
+                evaluator = Evaluator(shelf, columns, aliases or {}, apart=apart)
+                joint = _finding(about, claim["inequality"], "", evaluator, {})
+                doubted = apart and any(claim["claim_id"] in doubts.get(s, {}) for s in joint.scale.split(AND))
+                if joint.scale not in shelves and not doubted and joint.rank < several[0].rank:
                     several.insert(0, joint)
             best, *others = several
             told = [other.told for other in others if other.verdict is not Outcome.NOT_MEASURED]
@@ -191,6 +196,17 @@ def _as_published(records: pd.DataFrame) -> pd.DataFrame:
     """The records that differ in nothing from what was published, each number once for each seed."""
     alike = records[(records["differs"] == "") & (records["stand_in"] != "yes")]
     return alike.drop_duplicates([*IDENTITY, "seed"])
+
+
+def _closest(records: pd.DataFrame) -> pd.DataFrame:
+    """Of each table and data set the records of one scale: as published before reduced before stand-in, then of most
+    training."""
+    place = ["table", "dataset"]
+    far = (records["stand_in"] == "yes") * 2 + (records["differs"] != "")
+    less = -pd.to_numeric(records["budget"]).fillna(-1)
+    of = records[[*place, "scale"]].assign(far=far, less=less).groupby([*place, "scale"])[["far", "less"]].max()
+    chosen = of.sort_values(["far", "less"], kind="stable").reset_index().drop_duplicates(place)
+    return records.merge(chosen[[*place, "scale"]], on=[*place, "scale"])
 
 
 def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:

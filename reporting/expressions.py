@@ -162,10 +162,12 @@ class Number:
     Attributes:
         values: by seed.
         metrics: what it is computed from, as far as chance is in it.
+        scales: those that no comparison may mix; none where it may.
     """
 
     values: dict[str, float]
     metrics: Metrics
+    scales: frozenset[str]
     referee: Referee
 
     @property
@@ -193,8 +195,12 @@ class Number:
             pairs = {seed: (value, other.values[seed]) for seed, value in self.values.items() if seed in other.values}
         if not pairs:
             return Unknown()
-        metrics = self.metrics | (other.metrics if isinstance(other, Number) else frozenset())
-        return Number({seed: operate(*pair) for seed, pair in pairs.items()}, metrics, self.referee)
+        metrics, scales = self.metrics, self.scales
+        if isinstance(other, Number):
+            metrics, scales = metrics | other.metrics, scales | other.scales
+        if len(scales) > 1:
+            return Unknown()
+        return Number({seed: operate(*pair) for seed, pair in pairs.items()}, metrics, scales, self.referee)
 
     def __add__(self, other: Any) -> "Number | Unknown":
         return self._with(other, operator.add)
@@ -455,6 +461,7 @@ class Evaluator:
         aliases: what the expressions call values.
         referee: decides comparisons.
         partly: whether `all` goes by what was measured, if anything was; what noise hides was.
+        apart: whether what is computed with numbers of several scales is unknown; deviations are then, too.
     """
 
     shelf: Shelf
@@ -462,6 +469,7 @@ class Evaluator:
     aliases: Aliases = field(default_factory=dict)
     referee: Referee = field(default_factory=Referee)
     partly: bool = False
+    apart: bool = False
     tally: Tally = field(default_factory=Tally)
     used: list[tuple[str, Evidence]] = field(default_factory=list)
 
@@ -478,12 +486,13 @@ class Evaluator:
         if found is None:
             return Unknown()
         self._note(metric, columns, found, found.mean)
-        return Number(found.values, frozenset() if is_counted(found) else frozenset({metric}), self.referee)
+        metrics = frozenset() if is_counted(found) else frozenset({metric})
+        return Number(found.values, metrics, frozenset({found.scale} if self.apart else ()), self.referee)
 
     def sd(self, metric: str, **columns: Any) -> Any:
         """The standard deviation over seeds of the one matching number; a single seed has none."""
         found = self._evidence(metric, columns)
-        if found is None or found.seeds == 1:
+        if found is None or found.seeds == 1 or self.apart:
             return Unknown()
         self._note(f"sd of {metric}", columns, found, found.std)
         return Deviation(found, self.referee)
@@ -537,6 +546,8 @@ class Evaluator:
             return unknown[0]
         best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
         told = [ranks[best] > other for n, other in enumerate(ranks) if n != best]
+        if unknown := [truth for truth in told if isinstance(truth, Unknown) and not isinstance(truth, Hidden)]:
+            return unknown[0]
         if all(truth is True for truth in told):
             return values[best]
         return () if self.referee.spreads is None else Hidden()
@@ -604,13 +615,13 @@ def _extreme(values: tuple[Any, ...], *, largest: bool) -> Any:
     if not measured:
         return unknown[0] if unknown else pick(values)
     referee, known = measured[0].referee, (Number, Deviation, Unknown)
-    values = tuple(v if isinstance(v, known) else Number({"": v}, frozenset(), referee) for v in values)
+    values = tuple(v if isinstance(v, known) else Number({"": v}, frozenset(), frozenset(), referee) for v in values)
     if unknown:
         return PartOfSeveral(referee, values, largest)
     best = pick(values, key=_mean)
     if isinstance(best, Deviation):
         return ExtremeDeviation(best.of, best.referee, values, largest)
-    return ExtremeNumber(best.values, best.metrics, best.referee, values, largest)
+    return ExtremeNumber(best.values, best.metrics, best.scales, best.referee, values, largest)
 
 
 def _mean(value: Number | Deviation) -> float:

@@ -12,7 +12,7 @@ from scipy import stats
 from common.errors import InputError
 from common.records import COLUMNS
 from diptych.study import load_study
-from reporting.claims import FIRM, Finding, Outcome, findings, write_claims
+from reporting.claims import FIRM, Doubt, Finding, Outcome, findings, write_claims
 from reporting.evidence import as_one
 from reporting.expressions import Evaluator, Shelf, Unknown
 from reporting.records import PUBLISHED, published, read_csv
@@ -457,6 +457,42 @@ def test_what_no_scale_has_alone_is_asked_of_what_is_as_published_of_several(dif
     (found,) = findings("fedstyle", _records(rows), {})
     assert (found.scale, found.measured) == (scale, measured)
     assert found.seeds == (2 if differs == "" else 3)
+
+
+BOTH = "all(q('accuracy', dataset=d, method='a') > q('accuracy', dataset=d, method='b') for d in ('mnist', 'fmnist'))"
+MIXED = "q('accuracy', dataset='mnist', method='a') > q('accuracy', dataset='fmnist', method='b')"
+LARGEST = "max(('mnist', 'fmnist'), key=lambda d: q('accuracy', dataset=d, method='a')) == 'mnist'"
+
+
+@pytest.mark.parametrize(
+    ("ask", "doubt", "expected"),
+    [
+        (BOTH, "", ("against", "short and things", 2, 1)),  # on digits, told; on things within noise
+        (BOTH, "things", ("undecided", "things", 1, 1)),
+        (BOTH, "digits", ("against", "short and things", 2, 1)),  # whose numbers are not asked
+        (MIXED, "", ("not measured", "", 0, 0)),
+        (LARGEST, "", ("not measured", "", 0, 0)),
+    ],
+)
+def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_no_other(
+    ask, doubt, expected, monkeypatch
+):
+    """`digits` and `short` have one data set, trained for 1 and 2 % of the paper's, `things` another, for 4 %."""
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    of = {"digits": ("mnist", "0.01", 0.3), "short": ("mnist", "0.02", -0.3), "things": ("fmnist", "0.04", 0.001)}
+    shared = {"metric": "accuracy", "differs": "training.rounds"}
+    rows = [
+        shared | {"dataset": d, "budget": budget, "scale": scale, "method": m, "seed": str(seed), "value": value}
+        for scale, (d, budget, lead) in of.items()
+        for seed, noise in enumerate((-0.02, 0.0, 0.021))
+        for m, value in (("a", 0.5 + lead + noise), ("b", 0.5))
+    ]
+    doubts = {doubt: {"fedstyle-01": Doubt("too short")}} if doubt else {}
+    (found,) = findings("fedstyle", _records(rows), {}, {}, doubts)
+    said = found.verdict, found.scale, found.measured, found.hold
+    assert said[0] == expected[0]
+    assert found.verdict == "not measured" or said == expected
 
 
 def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
