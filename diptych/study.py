@@ -361,9 +361,9 @@ def load_study(scale: str) -> Study:
 
 
 def _refuse_unknown(where: str, left_out: dict[str, dict[str, str]], papers: dict[str, Paper]) -> None:
-    """InputError where a scale leaves out what none of its papers has, as published or at this scale."""
+    """InputError where a scale leaves out what no paper has, one that it does not run included."""
     known = defaultdict[str, set[str]](set)
-    for paper in [*papers.values(), *map(read_paper, papers)]:
+    for paper in [*papers.values(), *map(read_paper, names_in("papers"))]:
         for experiment in paper.experiments.values():
             for axis, values in experiment.axes.items():
                 known[axis] |= {*values}

@@ -368,6 +368,13 @@ def test_a_scale_runs_some_experiments_only(config):
         runs("tabel1")
 
 
+def test_a_scale_of_one_paper_can_leave_out_what_others_have(config):
+    """As one does of which all other papers were taken out."""
+    file = config / "scales" / "mine.yaml"
+    file.write_text("about: mine\nseeds: [1]\npapers: {fedstyle: {}}\nleft_out: {dataset: {fmnist: why}}\n")
+    assert load_study("mine").why_left_out({"dataset": "fmnist"}) == "why"
+
+
 def test_a_newcomer_can_be_left_out(config, monkeypatch):
     monkeypatch.setattr("diptych.study.newcomers", lambda: ["mine"])
     file = config / "scales" / "paper.yaml"
