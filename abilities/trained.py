@@ -26,7 +26,7 @@ BATCH = 256  # larger ones are slower per image: they leave the cache
 
 
 def as_bytes(x: Tensor) -> np.ndarray:
-    """Images in [0, 1] as they would be saved; those that are saved as they are."""
+    """Images in [0, 1] as they would be saved; bytes as they are."""
     if x.dtype == torch.uint8:
         return x.numpy()
     return x.detach().clamp(0, 1).mul(255).round().byte().cpu().numpy()
@@ -129,7 +129,7 @@ class Trained:
         return self.shown(indices, None if views is None else views[style], "comparable", style, len(indices))
 
     def as_stored(self, style: int, indices: Tensor) -> Tensor:
-        """The same; as the bytes that they are stored as where everybody sees them so."""
+        """Images as clients of a style see them; as the bytes that they are stored as where everybody sees them so."""
         return self.dealt.images[indices] if self.dealt.style_views is None else self.of_style(style, indices)
 
     @cached_property

@@ -23,8 +23,8 @@ def own(settings: DataSettings, root: str, seed: int) -> Partition:
     starts = np.cumsum([0] + [len(source.labels) for source in sources])
     rngs = _generators(settings, seed)
     masks = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
-    shown_first = [expressions.index(expression) for expression in expressions]
-    splits = [masks[first] for first in shown_first]  # of one source, no style tests on what another trains on
+    # of one source all have that of the first style, so that none tests on what another trains on
+    splits = [masks[expressions.index(expression)] for expression in expressions]
     held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
     tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
     splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]

@@ -149,7 +149,8 @@ class Spread:
         values = pd.DataFrame(several)
         residuals = values.sub(values.mean(axis=1), axis=0).fillna(0.0).to_numpy()
         degrees = values.count(axis=1).to_numpy() - 1.0
-        if not (size := np.abs(residuals).max()):
+        size = np.abs(residuals).max()
+        if size <= ROUNDING * np.abs(values.to_numpy()[values.notna()]).max():  # a mean of equal values may be rounded
             return cls(0.0, float(degrees.min()))
         products = (residuals / size) @ (residuals / size).T  # scaled, as fourth powers of tiny ones would vanish
         freedom = np.trace(products) ** 2 / (products**2 / np.sqrt(np.outer(degrees, degrees))).sum()
@@ -165,10 +166,8 @@ class Spread:
         finite = [{seed: value for seed, value in group.items() if isfinite(value)} for group in groups]
         several = [(group, [*group.values()]) for group in finite if len(group) > 1]
         wide = [(group, values) for group, values in several if np.std(values) > ROUNDING * abs(np.mean(values))]
-        if several and not wide:  # equal values, whose mean may be rounded
-            return cls(0.0, min(len(values) for _, values in several) - 1.0)
         apart = len(wide) > 1 and stats.bartlett(*(values for _, values in wide)).pvalue < ALPHA
-        return cls() if apart else cls.pooled(group for group, _ in wide)
+        return cls() if apart else cls.pooled(group for group, _ in wide or several)
 
 
 def is_counted(ours: Evidence) -> bool:
