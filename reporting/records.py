@@ -146,8 +146,8 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     """The records and, for every case that has all its styles and splits, their mean.
 
     All are those of the file and those of the paper's table. A mean has style `all`, and split `all` if it is over
-    several; of the published training it has had what the member has that had least. One diverged member makes it
-    diverged.
+    several, in which case the mean over the styles of each split that has them all stands beside it, which no paper
+    prints (aggregate `mean of split`).
     """
     members = _members(records)
     if members.empty:
@@ -155,12 +155,22 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     tables = members[["paper", "table"]].drop_duplicates().itertuples(index=False)
     printed = [_members(published(paper, table)) for paper, table in tables]
     there = pd.concat([members, *printed]).groupby(_PLACE)[["style", "split"]].nunique()
-    expected = there.prod(axis=1).rename("expected").reset_index()
-    cases = members.groupby(_CASE, sort=False)
-    first = members.drop_duplicates(_CASE)  # in the order of the cases
+    several = members.join(there["split"].gt(1).rename("several"), on=_PLACE)["several"]
+    means = _means(members, _CASE, there.prod(axis=1))
+    means["split"] = means["split"].mask(several[means.index], "all")
+    of_splits = _means(members[several], [*_CASE, "split"], there["style"]).assign(aggregate="mean of split")
+    return pd.concat([records, means, of_splits], ignore_index=True)
+
+
+def _means(members: pd.DataFrame, case: list[str], expected: pd.Series) -> pd.DataFrame:
+    """The mean of each case that has as many members as are expected at its place, at the index of its first one.
+
+    Of the published training it has had what the member has that had least. One diverged member makes it diverged.
+    """
+    cases = members.groupby(case, sort=False)
+    first = members.drop_duplicates(case)  # in the order of the cases
     averages = first.assign(
         style="all",
-        split=first["split"].where(cases["split"].nunique().eq(1).to_numpy(), "all"),
         aggregate="mean",
         value=cases["value"].apply(lambda values: values.mean(skipna=False)).to_numpy(),
         status=_one_of(cases["status"], "diverged", "ok"),
@@ -170,9 +180,8 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
         run=cases["run"].agg(lambda runs: " ".join(sorted({*runs}))).to_numpy(),
         budget=cases["budget"].agg(lambda shares: min(shares, key=lambda share: float(share or -1))).to_numpy(),
     )
-    sizes = members.drop_duplicates([*_CASE, "style", "split"]).groupby(_CASE, sort=False).size()
-    whole = sizes.to_numpy() == first.merge(expected, on=_PLACE, how="left")["expected"].to_numpy()
-    return pd.concat([records, averages[whole]], ignore_index=True)
+    sizes = members.drop_duplicates([*_CASE, "style", "split"]).groupby(case, sort=False).size()
+    return averages[sizes.to_numpy() == first.join(expected.rename("expected"), on=_PLACE)["expected"].to_numpy()]
 
 
 def _members(records: pd.DataFrame) -> pd.DataFrame:

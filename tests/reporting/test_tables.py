@@ -226,6 +226,28 @@ def test_an_average_over_some_of_the_papers_splits_is_none():
         assert "office-home" not in {*means["dataset"]}
 
 
+def test_means_of_each_split_stand_beside_the_mean_over_all():
+    """By hand, of two styles and three splits, one of which lacks a style at first; of one split one mean is all."""
+    cell = {"table": "table2", "dataset": "toy", "method": "fedavg", "ssl": "simclr", "protocol": "generalization"}
+    values = {"iid": (0.1, 0.3), "dirichlet-0.2": (0.5, 0.6), "dirichlet-0.8": (0.7, -0.1)}
+    records = pd.DataFrame(
+        [
+            _record(**cell, split=k, style=s, value=v)
+            for k, row in values.items()
+            for s, v in zip("ab", row, strict=True)
+        ]
+    )
+    of_splits = {"iid": 0.2, "dirichlet-0.2": 0.55, "dirichlet-0.8": 0.3}
+    means = with_averages(records).query("style == 'all'").set_index("split")
+    assert means["value"].to_dict() == pytest.approx(of_splits | {"all": 0.35})
+    assert means["aggregate"].to_dict() == dict.fromkeys(of_splits, "mean of split") | {"all": "mean"}
+    means = with_averages(records[:-1]).query("style == 'all'").set_index("split")
+    assert means["value"].to_dict() == pytest.approx({k: of_splits[k] for k in ("iid", "dirichlet-0.2")})
+    assert {*means["aggregate"]} == {"mean of split"}, "over all splits there is none: one member is missing"
+    means = with_averages(records[records["split"] == "iid"]).query("style == 'all'")
+    assert means[["split", "aggregate"]].to_numpy().tolist() == [["iid", "mean"]]
+
+
 def test_an_average_has_had_what_its_least_trained_member_had():
     members = _as_if_measured("table1").query("aggregate == 'none'").reset_index(drop=True)
     shares = {"mnist": "0.5", "svhn": "1e-1", "usps": "0.25"}
