@@ -147,7 +147,7 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
 
     All are those of the file and those of the paper's table. A mean has style `all`, and split `all` if it is over
     several, in which case the mean over the styles of each split that has them all stands beside it, which no paper
-    prints (aggregate `mean of split`).
+    prints (aggregate `mean of split`), in the paper's order of splits.
     """
     members = _members(records)
     if members.empty:
@@ -159,6 +159,8 @@ def with_averages(records: pd.DataFrame) -> pd.DataFrame:
     means = _means(members, _CASE, there.prod(axis=1))
     means["split"] = means["split"].mask(several[means.index], "all")
     of_splits = _means(members[several], [*_CASE, "split"], there["style"]).assign(aggregate="mean of split")
+    order = [*pd.concat([*printed, members])["split"].unique()]
+    of_splits = of_splits.sort_values("split", key=lambda splits: splits.map(order.index), kind="stable")
     return pd.concat([records, means, of_splits], ignore_index=True)
 
 

@@ -241,6 +241,8 @@ def test_means_of_each_split_stand_beside_the_mean_over_all():
     means = with_averages(records).query("style == 'all'").set_index("split")
     assert means["value"].to_dict() == pytest.approx(of_splits | {"all": 0.35})
     assert means["aggregate"].to_dict() == dict.fromkeys(of_splits, "mean of split") | {"all": "mean"}
+    backwards = with_averages(records[::-1]).query("style == 'all'")
+    assert [*backwards["split"]] == ["all", *of_splits], "in the paper's order, whatever that of the records"
     means = with_averages(records[:-1]).query("style == 'all'").set_index("split")
     assert means["value"].to_dict() == pytest.approx({k: of_splits[k] for k in ("iid", "dirichlet-0.2")})
     assert {*means["aggregate"]} == {"mean of split"}, "over all splits there is none: one member is missing"
