@@ -4,8 +4,9 @@ An expression is evaluated twice: on means, and then so that a comparison is tru
 seeds says so, or, of two deviations over seeds, an F-test. A claim that all of several comparisons hold is so accepted
 if each is significant (an intersection-union test, Berger 1982), and refused if one is significantly false, at a level
 divided by their number (Bonferroni); where it says how many hold, each is decided either way at that level. A spread is
-pooled over those comparisons of a claim that are of the same metrics, where they may share one, as in
-`reporting.verdict`. Firm words need the published experiment and three seeds, too.
+pooled over those comparisons of a claim that are of the same metrics and, where no two scales are compared, of the same
+scale, where they may share one, as in `reporting.verdict`. Firm words need the published experiment and three seeds,
+too.
 """
 
 from collections.abc import Mapping
@@ -219,7 +220,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     random = [found for found in used if not is_counted(found)]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min(plain.referee.seeds or [found.seeds for found in random or used], default=0)
-    spreads = {metrics: Spread.shared(several) for metrics, several in plain.referee.differences.items()}
+    spreads = {kind: Spread.shared(several) for kind, several in plain.referee.differences.items()}
     level, strict = (ALPHA / max(number, 1) for number in (len(plain.referee.seeds), plain.referee.truths))
     referee = Referee(spreads, level, strict)
     known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)

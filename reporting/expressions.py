@@ -45,6 +45,9 @@ set-ups of FedDIRT, unseen domains, mini-batches between aggregations, and class
 CENSORED = frozenset({"rounds_to_target"})
 """Metrics that two methods have alike when neither gets there, of which nobody knows who would be first."""
 Metrics = frozenset[str]
+Scales = frozenset[str]
+Kind = tuple[Metrics, Scales]
+"""What a difference is between; those of one kind may share a spread."""
 Columns = dict[str, str | list[str]]
 Aliases = dict[str, dict[str, str | Columns]]
 """Column -> what the expressions call a value -> what the records call it: a value of the same column, or columns."""
@@ -82,21 +85,21 @@ class Referee:
     """Decides comparisons: on means; or, given spreads, by tests.
 
     Attributes:
-        spreads: metrics -> of differences within seeds between numbers of these, as far as they share one; None to
-            decide on means.
+        spreads: of each kind of differences within seeds, as far as they share one; None to decide on means.
         level: at which a comparison is called false.
         strict: at which one is called true that is counted: of several of which some are enough.
         counting: whether it is.
-        differences: metrics -> what was compared with zero so far, where chance is in it; what has the same noise once.
+        differences: of each kind, what was compared with zero so far, where chance is in it; what has the same noise
+            once.
         seeds: of each comparison so far with chance in it, those of deviations included, how many it rests on.
         truths: how many were counted so far.
     """
 
-    spreads: Mapping[Metrics, Spread] | None = None
+    spreads: Mapping[Kind, Spread] | None = None
     level: float = ALPHA
     strict: float = ALPHA
     counting: bool = False
-    differences: dict[Metrics, list[BySeed]] = field(default_factory=dict)
+    differences: dict[Kind, list[BySeed]] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)
     truths: int = 0
 
@@ -106,13 +109,13 @@ class Referee:
         plain = mean > 0 or (or_equal and mean == 0)
         if not difference.random:
             return plain
-        known = self.differences.setdefault(difference.metrics, [])
+        known = self.differences.setdefault(difference.kind, [])
         if not any(_same_noise(difference.values, others) for others in known):
             known.append(difference.values)
         self.seeds.append(len(values))
         if self.spreads is None:
             return plain
-        p = above_zero(values, self.spreads.get(difference.metrics, Spread()))
+        p = above_zero(values, self.spreads.get(difference.kind, Spread()))
         tie = p == 0.5 and len(values) > 1 and len({*values}) == 1  # seed by seed; a single one may be chance
         if tie and not difference.metrics & CENSORED:
             return plain
@@ -167,8 +170,13 @@ class Number:
 
     values: dict[str, float]
     metrics: Metrics
-    scales: frozenset[str]
+    scales: Scales
     referee: Referee
+
+    @property
+    def kind(self) -> Kind:
+        """What it shares its spread with: as in tables, numbers of the same metrics and scale."""
+        return self.metrics, self.scales
 
     @property
     def random(self) -> bool:

@@ -495,6 +495,26 @@ def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_n
     assert found.verdict == "not measured" or said == expected
 
 
+@pytest.mark.parametrize(("scales", "expected"), [(("short", "things"), "for"), (("things", "things"), "undecided")])
+def test_noise_at_one_scale_hides_nothing_at_another(scales, expected, monkeypatch):
+    """A lead of twice its deviation is told by a t-test, p = 0.037, the smaller one not by the noise of both."""
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=BOTH)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    leads = {"mnist": (scales[0], 0.03), "fmnist": (scales[1], 0.006)}
+    differences = {d: [noise * (2 + sign) for sign in (-1, 0, 1)] for d, (_, noise) in leads.items()}
+    assert all(stats.ttest_1samp(values, 0, alternative="greater").pvalue < 0.05 for values in differences.values())
+    assert stats.bartlett(*differences.values()).pvalue > 0.05
+    shared = {"metric": "accuracy", "differs": "training.rounds", "budget": "0.01"}
+    rows = [
+        shared | {"dataset": d, "scale": leads[d][0], "method": m, "seed": str(seed), "value": value}
+        for d, values in differences.items()
+        for seed, lead in enumerate(values)
+        for m, value in (("a", 0.5 + lead), ("b", 0.5))
+    ]
+    (found,) = findings("fedstyle", _records(rows), {})
+    assert (found.verdict, found.measured, found.hold) == (expected, 2, 2)
+
+
 def test_one_of_several_comparisons_is_false_at_a_stricter_level(monkeypatch):
     """p = 0.03 by the noise of all three, which of three is no news; the noise is that of the comparison itself."""
     doubtful = [-0.04, -0.008, -0.03]
