@@ -18,6 +18,7 @@ from diptych.configuration import Paper
 from diptych.cost import GPU, HERE, of_training, to_ask_for
 from diptych.study import Study, load_study
 from diptych.terminal import source_of
+from reporting.wording import plural
 
 SETTINGS = {"scale": "digits", "data": "", "images": "all", "measured": "", "gpus": 0}
 """What `--config` takes, and the defaults."""
@@ -54,14 +55,16 @@ class Workflow:
         """Read the settings given by `--config`; what is wrong with them ends Snakemake with one sentence."""
         os.environ["DIPTYCH_DATA"] = data = os.path.expanduser(str(config.get("data") or data_root()))
         self.left_out: list[str] = []  # data sets
+        self.without = ""  # what is not run for it, in words
         try:
             for key in config:
                 choose("--config", key, SETTINGS)
             self.scale = str(config.get("scale", SETTINGS["scale"]))
             self.study: Study = load_study(self.scale)
             if choose("--config images", str(config.get("images", SETTINGS["images"])), ("all", "here")) == "here":
-                self.left_out = sorted(self.study.not_here(Path(data)))
-                self.study = self.study.without(self.left_out)
+                whole, self.left_out = self.study, sorted(self.study.not_here(Path(data)))
+                self.study = whole.without(self.left_out)
+                self.without = _missed(whole, self.study, self.left_out)
             self.specs: dict[str, Spec] = self.study.trained
             if config.get("data"):
                 data_folder("--config data", str(config["data"]))
@@ -354,6 +357,13 @@ class Workflow:
     def _figure(self, name: str) -> Any:
         paper, _, figure = _chosen("figure", name, self.figure_names(), "diptych list figures").partition("-")
         return self.study.papers[paper].figures[figure]
+
+
+def _missed(whole: Study, rest: Study, datasets: list[str]) -> str:
+    """How many of a study's runs are not among the rest, and for want of whose images; empty if all are."""
+    number = len(whole.trained) - len(rest.trained)
+    runs = f"{number:,} of {plural(len(whole.trained), 'run')}"
+    return f"left out: {runs}, since not all images of {', '.join(datasets)} are here" if number else ""
 
 
 def _runs_kept(study: Study, measured: list[Path]) -> set[str]:

@@ -15,7 +15,9 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from common.sources import State, state
 from diptych import hooks, terminal
+from diptych.study import load_study
 from diptych.terminal import Plan, Works
+from diptych.workflow import Workflow
 
 
 def _record(said: str = "", level: int = logging.INFO, **more: Any) -> logging.LogRecord:
@@ -86,6 +88,33 @@ def test_a_plan_says_which_images_are_there_and_what_to_put_where(console, monke
     assert "to download mnist" in said
     assert said.count("missing") == 1
     assert "office-home: put there office-home/<style>/<class>/*.jpg, from hemanthdv.org" in said
+
+
+def _without(*files: str, below: Path) -> str:
+    """What a workflow says that it is without when these are the only images below a folder."""
+    for file in files:
+        (below / file).touch()
+    return Workflow({"scale": "reference-common", "images": "here", "data": str(below)}).without
+
+
+def test_a_workflow_of_the_images_that_are_here_says_how_many_runs_that_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIPTYCH_DATA", "")  # which a workflow sets
+    datasets = [spec.labels["dataset"] for spec in load_study("reference-common").trained.values()]
+    others = len(datasets) - datasets.count("pacs")
+    said = _without("pacs.npz", below=tmp_path)
+    named = ", ".join(sorted({*datasets} - {"pacs"}))
+    assert said == f"left out: {others:,} of {len(datasets):,} runs, since not all images of {named} are here"
+    assert others > datasets.count("pacs") > 0
+    assert Workflow({"scale": "digits", "images": "here"}).without == ""
+
+
+@pytest.mark.parametrize(("without", "main", "warned"), [("left out", True, 1), ("", True, 0), ("left out", False, 0)])
+def test_what_is_left_out_is_said_once_and_by_none_of_a_workflows_jobs(without, main, warned, monkeypatch, tmp_path):
+    said: list[str] = []
+    monkeypatch.setattr(hooks.logger, "warning", said.append)
+    manager = SimpleNamespace(get_log_handlers=list)
+    hooks.introduce(SimpleNamespace(logger_manager=manager, is_main_process=main), "tiny", str(tmp_path), without)
+    assert said == [without] * warned
 
 
 def test_a_plan_with_nothing_to_do_says_so(console):
