@@ -5,10 +5,21 @@ from pathlib import Path
 from common.algorithms import algorithm_modules
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
+from diptych.configuration import Paper
 from diptych.measurement import prepared
 from diptych.study import load_study
 from federation.hooks import check as check_algorithm
 from partitions import partition
+
+
+def check_evaluation(paper: Paper) -> None:
+    """Check what is measured on a paper's runs, before any is trained.
+
+    Raises:
+        InputError: there is no such evaluation, or its settings are wrong.
+    """
+    for entry, settings in paper.evaluation.items():
+        prepared(entry, settings, RunFolder(Path()))
 
 
 def check(scale: str, data_root: str) -> None:
@@ -19,8 +30,7 @@ def check(scale: str, data_root: str) -> None:
     """
     study = load_study(scale)
     for paper in study.papers.values():
-        for entry, settings in paper.evaluation.items():
-            prepared(entry, settings, RunFolder(Path()))
+        check_evaluation(paper)
     specs = list(study.trained.values())
     for spec in specs:
         if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours

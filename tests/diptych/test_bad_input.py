@@ -265,13 +265,18 @@ def test_a_paper_that_is_half_written_is_named(config, capsys):
     complains(capsys, ["runs", "--scale", "digits"], ["config/papers/new.yaml.experiments", "is needed and not given"])
 
 
-def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, capsys):
+def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, tmp_path, capsys):
     file = config / "papers" / "fedstyle.yaml"
+    run = "fedstyle/digit_1_iid_simclr/fedavg/default/2011"
+    train = ["train", run, "--scale", "digits", "--out", str(tmp_path / "run")]
     file.write_text(file.read_text().replace("class-entropy: {}", "class-entropie: {}"))
-    complains(capsys, ["check"], ["class-entropie", "did you mean 'class-entropy'", "budget"])
+    for command in (["check"], train):
+        complains(capsys, command, ["class-entropie", "did you mean 'class-entropy'", "budget"])
     file.write_text(file.read_text().replace("class-entropie: {}", "class-entropy: {samples: 3}"))
     read_again()
-    complains(capsys, ["check"], ["class-entropy.samples", "unknown key"])
+    for command in (["check"], train):
+        complains(capsys, command, ["class-entropy.samples", "unknown key"])
+    assert nothing_left(tmp_path / "run")
 
 
 def test_a_wrong_setting_of_an_evaluation(config, tmp_path, capsys):
