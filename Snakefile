@@ -20,7 +20,7 @@ run, log, params, results = flow.run, flow.log, flow.params, flow.results
 printed = content("results/paper/*.csv")
 
 
-hooks.introduce(workflow, flow.scale, results, flow.without)
+hooks.introduce(workflow, flow.scale, results, flow.notice)
 
 
 envvars: "DIPTYCH_DATA",  # where real data are; not a parameter, so that moving them reruns nothing

@@ -290,11 +290,12 @@ def _train(options: argparse.Namespace) -> None:
         raise InputError("--out: the folder of the run is needed, since its specification is in no file")
     spec = _of_scale(options.spec, options.scale) if options.scale else read_spec(Path(options.spec))
     use_threads(1 if options.threads > 1 else options.threads)
-    from diptych.check import check_evaluation
-    from diptych.study import load_study
     from diptych.training import train
 
     if options.scale:  # else what is wrong there would be found when all is trained
+        from diptych.check import check_evaluation
+        from diptych.study import load_study
+
         check_evaluation(load_study(options.scale).papers[spec.labels["paper"]])
     device = choose_device(options.device)
     if options.captured and not (device.startswith("cuda") and options.threads == 1):

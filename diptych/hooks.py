@@ -24,16 +24,16 @@ JOB_NAMES = "diptych_"
 """What the names of Slurm's jobs begin with, because `profiles/slurm` says so."""
 
 
-def introduce(workflow: Any, scale: str, results: str, without: str) -> None:
-    """Show the workflow to whoever will make a page of its plan, and say what it is `without`; on a cluster's node,
-    start a group's fork server."""
+def introduce(workflow: Any, scale: str, results: str, notice: str) -> None:
+    """Show the workflow to whoever will make a page of its plan, and give notice of what it leaves out; on a cluster's
+    node, start a group's fork server."""
     if "--local-groupid" in sys.argv and forkserver.ADDRESS not in os.environ:  # there, `onstart` is left out
         forkserver.start(scale, Path(results) / "logs" / f"jobs-{os.uname().nodename}-{os.getpid()}.log")
     for handler in workflow.logger_manager.get_log_handlers():
         if isinstance(screen := getattr(handler, "screen", None), Plan):
             screen.workflow = workflow
-    if without and workflow.is_main_process:
-        logger.warning(without)
+    if notice and workflow.is_main_process:
+        logger.warning(notice)
 
 
 def before(workflow: Any, scale: str, results: str) -> None:

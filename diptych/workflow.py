@@ -55,7 +55,7 @@ class Workflow:
         """Read the settings given by `--config`; what is wrong with them ends Snakemake with one sentence."""
         os.environ["DIPTYCH_DATA"] = data = os.path.expanduser(str(config.get("data") or data_root()))
         self.left_out: list[str] = []  # data sets
-        self.without = ""  # what is not run for it, in words
+        self.notice = ""  # how many runs that are, in words
         try:
             for key in config:
                 choose("--config", key, SETTINGS)
@@ -64,7 +64,7 @@ class Workflow:
             if choose("--config images", str(config.get("images", SETTINGS["images"])), ("all", "here")) == "here":
                 whole, self.left_out = self.study, sorted(self.study.not_here(Path(data)))
                 self.study = whole.without(self.left_out)
-                self.without = _missed(whole, self.study, self.left_out)
+                self.notice = _missed(whole, self.study, self.left_out)
             self.specs: dict[str, Spec] = self.study.trained
             if config.get("data"):
                 data_folder("--config data", str(config["data"]))

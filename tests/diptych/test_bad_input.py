@@ -1,6 +1,8 @@
 """Wrong input: exit status 2, one clear sentence on stderr that names key, value and what is allowed, nothing left."""
 
 import resource
+import runpy
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -211,6 +213,14 @@ def test_a_file_that_no_rule_makes(function, wildcards, words):
         getattr(flow, function)(SimpleNamespace(**wildcards))
     assert all(word in str(ended.value) for word in words)
     assert "\n" not in str(ended.value)
+
+
+def test_the_package_run_as_a_module_is_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["diptych", "runs", "--scale", "tinny"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("diptych", run_name="__main__")
+    assert ended.value.code == 2
+    assert "did you mean 'tiny'" in capsys.readouterr().err
 
 
 # ---- configuration

@@ -90,31 +90,25 @@ def test_a_plan_says_which_images_are_there_and_what_to_put_where(console, monke
     assert "office-home: put there office-home/<style>/<class>/*.jpg, from hemanthdv.org" in said
 
 
-def _without(*files: str, below: Path) -> str:
-    """What a workflow says that it is without when these are the only images below a folder."""
-    for file in files:
-        (below / file).touch()
-    return Workflow({"scale": "reference-common", "images": "here", "data": str(below)}).without
-
-
 def test_a_workflow_of_the_images_that_are_here_says_how_many_runs_that_leaves_out(tmp_path, monkeypatch):
     monkeypatch.setenv("DIPTYCH_DATA", "")  # which a workflow sets
     datasets = [spec.labels["dataset"] for spec in load_study("reference-common").trained.values()]
     others = len(datasets) - datasets.count("pacs")
-    said = _without("pacs.npz", below=tmp_path)
+    (tmp_path / "pacs.npz").touch()
+    said = Workflow({"scale": "reference-common", "images": "here", "data": str(tmp_path)}).notice
     named = ", ".join(sorted({*datasets} - {"pacs"}))
     assert said == f"left out: {others:,} of {len(datasets):,} runs, since not all images of {named} are here"
     assert others > datasets.count("pacs") > 0
-    assert Workflow({"scale": "digits", "images": "here"}).without == ""
+    assert Workflow({"scale": "digits", "images": "here"}).notice == ""
 
 
-@pytest.mark.parametrize(("without", "main", "warned"), [("left out", True, 1), ("", True, 0), ("left out", False, 0)])
-def test_what_is_left_out_is_said_once_and_by_none_of_a_workflows_jobs(without, main, warned, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("notice", "main", "warned"), [("left out", True, 1), ("", True, 0), ("left out", False, 0)])
+def test_what_is_left_out_is_said_once_and_by_none_of_a_workflows_jobs(notice, main, warned, monkeypatch, tmp_path):
     said: list[str] = []
     monkeypatch.setattr(hooks.logger, "warning", said.append)
     manager = SimpleNamespace(get_log_handlers=list)
-    hooks.introduce(SimpleNamespace(logger_manager=manager, is_main_process=main), "tiny", str(tmp_path), without)
-    assert said == [without] * warned
+    hooks.introduce(SimpleNamespace(logger_manager=manager, is_main_process=main), "tiny", str(tmp_path), notice)
+    assert said == [notice] * warned
 
 
 def test_a_plan_with_nothing_to_do_says_so(console):
