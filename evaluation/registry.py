@@ -20,7 +20,7 @@ from evaluation.encoders import code_variance
 from evaluation.frechet import fid
 from evaluation.generalisation import generalisation
 from evaluation.judge import judge_quality
-from evaluation.linear import linear_probe
+from evaluation.linear import linear_probe, longer_probe
 from evaluation.moved import moved
 from evaluation.privacy import inversion, membership
 from evaluation.translated import exchanged, iterations, translation
@@ -29,6 +29,7 @@ Record = dict[str, Any]
 
 EVALUATIONS: dict[str, Callable[..., Iterator[Record]]] = {
     "linear-probe": linear_probe,
+    "longer-probe": longer_probe,
     "probe": probe,
     "identity-probe": identity_probe,
     "disentanglement": disentanglement,

@@ -250,6 +250,7 @@ def _settings(name: str, run: RunFolder) -> dict[str, Any]:
         "asked": protocol(*(("common", "asked") if by_all else ("padpaf", "asked-labels"))).keywords,
         "moved": {"by": next(left, "translation")},
         "linear-probe": {"epochs": 3},
+        "longer-probe": {"epochs": 3},
         "identity-probe": {"epochs": 3},
         "probe": images | {"targets": ["label", "client"], "codes": {content: ["untrained"], style: []}},
         "disentanglement": images | {"codes": {"content": content, "style": style}},
@@ -258,6 +259,7 @@ def _settings(name: str, run: RunFolder) -> dict[str, Any]:
 
 ELSEWHERE = {"identity-probe": "tests/evaluation/test_codes.py", "work": "tests/evaluation/test_counts.py"}
 """Of CelebA alone, and of what somebody has counted: where it is tested that there are numbers."""
+OF_WHOLE_IMAGES = ("linear-probe", "longer-probe")
 
 
 def test_every_evaluation_measures_something(request):
@@ -268,15 +270,15 @@ def test_every_evaluation_measures_something(request):
 
 
 def _fit_for(name: str, *runs: RunFolder) -> list[RunFolder]:
-    """The linear probe needs features of whole images, which only the first kind of run leaves."""
-    return list(runs[:1] if name == "linear-probe" else runs)
+    """Linear probes need features of whole images, which only the first kind of run leaves."""
+    return list(runs[:1] if name in OF_WHOLE_IMAGES else runs)
 
 
 @pytest.mark.parametrize("which", RUNS)
 @pytest.mark.parametrize("name", EVALUATIONS)
 def test_an_evaluation_gives_records(name, which, request):
     run = request.getfixturevalue(which)
-    if name == "linear-probe" and which != "run":
+    if name in OF_WHOLE_IMAGES and which != "run":
         pytest.skip("this run leaves features of another kind")
     records = list(EVALUATIONS[name](run, **_settings(name, run)))
     for record in records:

@@ -16,7 +16,7 @@ from torch import nn
 from common.errors import InputError
 from common.run_folder import RunFolder
 from evaluation import linear
-from evaluation.linear import linear_probe
+from evaluation.linear import linear_probe, longer_probe
 from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
 from networks import mlp
 from tests.mutation import mutated
@@ -219,9 +219,9 @@ def _write_run(folder: Path, *, personal: bool = True, stylised: bool = False) -
     return run
 
 
-def _cells(run: RunFolder, probe=linear_probe) -> dict[tuple[str, ...], float]:
+def _cells(run: RunFolder, probe=linear_probe, epochs=60) -> dict[tuple[str, ...], float]:
     keys = ("protocol", "style", "variant", "control", "client")
-    return {tuple(r.get(k, "") for k in keys): r["value"] for r in probe(run, epochs=60, batch_size=40, lr=0.02)}
+    return {tuple(r.get(k, "") for k in keys): r["value"] for r in probe(run, epochs=epochs, batch_size=40, lr=0.02)}
 
 
 def check_generalisation(cells) -> None:
@@ -254,7 +254,7 @@ def test_clients_that_have_not_equally_many_images_are_named(tmp_path):
         key: rows[:-8] for key, rows in run.features.items() if key in ("client/3/positions", "client/3/train/features")
     }
     run.write_features(dict(run.features) | fewer)
-    with pytest.raises(InputError, match="clients of wax have 42 to 50 images; linear-probe needs equally many"):
+    with pytest.raises(InputError, match="clients of wax have 42 to 50 images; linear probes need equally many"):
         _cells(RunFolder(run.path))
 
 
@@ -269,6 +269,23 @@ def test_features_with_style_give_the_variants_of_eq_4(tmp_path):
     assert mean["mean-style"] < 0.5
     assert mean["content-only"] < 0.5
     assert ("personalization", "wax", "frozen-generator", "", "") in cells
+
+
+@pytest.mark.parametrize("stylised", [False, True])
+def test_a_longer_probe_is_the_published_one_for_as_long_as_it_is_asked(stylised, tmp_path):
+    """Asked for as many epochs as `linear-probe`, it gives its numbers; for more, others, and of personalisation."""
+    run = _write_run(tmp_path / "run", stylised=stylised)
+    published = _cells(run)
+    wanted = {
+        (protocol, style, ";".join(filter(None, [variant, "longer-probe"])), control, client): value
+        for (protocol, style, variant, control, client), value in published.items()
+        if protocol == "personalization" and variant in ("", "mean-style", "content-only")
+    }
+    assert _cells(run, longer_probe) == wanted
+    assert len(wanted) == 2 * 3 * (5 if stylised else 3)  # styles x (mean, clients) x (variants, floors)
+    longer = _cells(run, longer_probe, epochs=300)
+    assert longer.keys() == wanted.keys()
+    assert longer != wanted
 
 
 def test_a_frozen_generator_is_the_clients_own(tmp_path):
