@@ -283,7 +283,7 @@ def test_a_longer_probe_is_the_published_one_for_as_long_as_it_is_asked(stylised
     }
     assert _cells(run, longer_probe) == wanted
     assert len(wanted) == 2 * 3 * (5 if stylised else 3)  # styles x (mean, clients) x (variants, floors)
-    longer = _cells(run, longer_probe, epochs=300)
+    longer = _cells(run, longer_probe, epochs=90)
     assert longer.keys() == wanted.keys()
     assert longer != wanted
 
