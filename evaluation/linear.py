@@ -15,8 +15,6 @@ from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
 from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
-OF_EQ4 = ("", "mean-style", "shuffled-style", "frozen-generator")
-"""What a probe is given of Eq. 4: see `_variants_of_eq4`."""
 
 
 def linear_probe(
@@ -50,7 +48,7 @@ def longer_probe(
     A number of epochs is few steps where a client has few images, and a linear classifier and one with a generator need
     not be equally far by then. What a lead loses by a longer probe was that of the faster learner.
     """
-    for record in _personalisation(run, ProbeSettings(epochs, batch_size, lr), of_eq4=("", "mean-style")):
+    for record in _personalisation(run, ProbeSettings(epochs, batch_size, lr), ("shuffled-style", "frozen-generator")):
         yield record | {"variant": ";".join(filter(None, [record["variant"], "longer-probe"]))}
 
 
@@ -98,16 +96,14 @@ def _generalisation(run: RunFolder, settings: ProbeSettings) -> Iterator[dict[st
             yield _record("generalization", style, value, control=control)
 
 
-def _personalisation(
-    run: RunFolder, settings: ProbeSettings, of_eq4: Sequence[str] = OF_EQ4
-) -> Iterator[dict[str, Any]]:
+def _personalisation(run: RunFolder, settings: ProbeSettings, without: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     arrays = run.features
     clients = sorted(
         int(key.split("/")[1]) for key in arrays if key.startswith("client/") and key.endswith("/positions")
     )
     for style in dict.fromkeys(str(arrays[f"client/{k}/style"]) for k in clients):
         members = [k for k in clients if str(arrays[f"client/{k}/style"]) == style]
-        for (variant, control), accuracy in _style_probes(run, style, members, settings, of_eq4).items():
+        for (variant, control), accuracy in _style_probes(run, style, members, settings, without).items():
             more = {"variant": variant, "control": control}
             yield _record("personalization", style, float(accuracy.mean()), **more)
             for k, value in zip(members, accuracy.tolist(), strict=True):
@@ -115,10 +111,9 @@ def _personalisation(
 
 
 def _style_probes(
-    run: RunFolder, style: str, members: list[int], settings: ProbeSettings, of_eq4: Sequence[str]
+    run: RunFolder, style: str, members: list[int], settings: ProbeSettings, without: Sequence[str]
 ) -> dict[tuple[str, str], Tensor]:
-    """Accuracy of the style's clients (clients,) by (variant, control), where there are style features with these
-    variants of Eq. 4."""
+    """Accuracy of the style's clients (clients,) by (variant, control), `without` some variants of Eq. 4."""
     arrays, seed = run.features, _seed(run, f"clients of {style}")
     y_style, y_test = (torch.from_numpy(arrays[f"labels/{style}/{part}"]) for part in ("train", "test"))
     positions = [torch.from_numpy(arrays[f"client/{k}/positions"]) for k in members]
@@ -143,9 +138,9 @@ def _style_probes(
     plain = dict(zip(groups, fit(*together), strict=True))
     if f"client/{members[0]}/train/style" not in arrays:
         return {("", control): accuracy for control, accuracy in plain.items()}
-    eq4 = _variants_of_eq4(run, members, seed)
+    variants = {name: eq4 for name, eq4 in _variants_of_eq4(run, members, seed).items() if name not in without}
     return {
-        **{(name, ""): fit(x, x_test, y, eq4=eq4[name])[0] for name in of_eq4},
+        **{(name, ""): fit(x, x_test, y, eq4=eq4)[0] for name, eq4 in variants.items()},
         ("content-only", ""): plain.pop(""),
         **{("", control): accuracy for control, accuracy in plain.items()},
     }
