@@ -80,10 +80,14 @@ def probe_accuracy(
         Accuracy on the test images, (probes,), in [0, 1].
     """
     (x, y), (x_test, y_test) = train, test
+    if stylised and not stylised.trained:  # what a frozen G adds is the same in every epoch
+        frozen = list(stylised.generator)
+        x, x_test = _combined(x, stylised.train, frozen), _combined(x_test, stylised.test, frozen)
+        stylised = None
     generator = torch.Generator().manual_seed(seed)
     head = _linear(len(x), x.shape[2], classes, generator)
     numbers = _linear(len(x) * x.shape[2], x.shape[3], 1, generator) if settings.one_number_each else []
-    style_map = [t.clone().requires_grad_(stylised.trained) for t in stylised.generator] if stylised else []
+    style_map = [t.clone().requires_grad_() for t in stylised.generator] if stylised else []
 
     def logits(features: Tensor, style: Tensor | None) -> Tensor:
         if settings.one_number_each:  # (probes, images, parts, dimensions) -> (probes, images, parts)
@@ -97,7 +101,7 @@ def probe_accuracy(
     order = torch.randperm(x.shape[1], generator=generator)
     x, y, h_s = x[:, order], y[:, order], stylised.train[:, order] if stylised else None
     optimiser, state = OptimiserSettings(name="adam", lr=settings.lr), State()
-    trained = [t for t in head + numbers + style_map if t.requires_grad]
+    trained = head + numbers + style_map
     for epoch in range(settings.epochs):
         for start in range(0, x.shape[1], settings.batch_size):
             rows = slice(start, start + settings.batch_size)
