@@ -40,7 +40,8 @@ def test_a_view_is_the_same_on_a_gpu_that_is_pretended(name):
     here = _seen(name, _images(), 32)
     with pretended_gpu():
         there = _seen(name, _images().to(DEVICE), 32).cpu()
-    assert torch.equal(here, there)
+    # on some CPUs products of 3 by 3 matrices come out differently in the last digit, by how they lie in memory
+    torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
 
 
 def test_no_images_are_seen_as_none_on_either_device():
