@@ -40,8 +40,9 @@ def test_a_view_is_the_same_on_a_gpu_that_is_pretended(name):
     here = _seen(name, _images(), 32)
     with pretended_gpu():
         there = _seen(name, _images().to(DEVICE), 32).cpu()
-    # on some CPUs products of 3 by 3 matrices come out differently in the last digit, by how they lie in memory
-    torch.testing.assert_close(there, here, rtol=0, atol=1e-5)
+    # torch multiplies n matrices of 3 by 3 by another in n products here, and in one there, which some CPUs round
+    # differently in the last digit
+    torch.testing.assert_close(there, here, rtol=0, atol=1e-5 if name == "perspective" else 0)
 
 
 def test_no_images_are_seen_as_none_on_either_device():
