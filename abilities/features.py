@@ -94,7 +94,7 @@ def mixed(images: Tensor) -> Tensor:
 
 
 def _batches(images: Tensor, device: str) -> Iterator[Tensor]:
-    for chunk in images.split(BATCH):
+    for chunk in images.tensor_split(-(-len(images) // BATCH)):  # even ones: the mean over batches is one over images
         yield as_float(chunk.to(device))
 
 

@@ -82,7 +82,9 @@ class Codes:
     def _scaled(self, pair: Pair) -> Pair:
         if not self.standardised:
             return pair
-        mean, deviation = pair[0].mean(dim=0), pair[0].std(dim=0).clamp_min(1e-6)
+        mean, deviation = pair[0].mean(dim=0), pair[0].std(dim=0)
+        # what is the same of all training images stays on its scale: it says nothing, however little it moves in tests
+        deviation = deviation.where(deviation > 1e-6, 1.0)
         return tuple((part - mean) / deviation for part in pair)
 
 
@@ -251,20 +253,17 @@ def disentanglement(
         shown = Codes(run.features, place, standardised)
         if not all(map(shown.there, names.values())) or not _is_read(run, "label"):
             continue
-        y = {"label": shown.target("label"), "client": shown.target(whose)}
+        y = {"label": shown.target("label"), whose: shown.target(whose)}
         cases: dict[Name, Case] = {}
-        for kind, target in _ASKED:
-            by = replace(shown, at_once=one_number_each and (kind, target) == ("style", "client"))
+        asked = [(kind, target) for kind in ("content", "style") for target in y]
+        for kind, target in asked:
+            by = replace(shown, at_once=one_number_each and (kind, target) == ("style", whose))
             cases |= {(kind, target, encoder): (pair, y[target]) for encoder, pair in by.each(names[kind]).items()}
         found = accuracies(cases, "sound", settings, seed)
         scored = {
-            asked: float(np.mean([value for (*of, _), value in found.items() if tuple(of) == asked]))
-            for asked in _ASKED
+            case: float(np.mean([value for (*of, _), value in found.items() if tuple(of) == case])) for case in asked
         }
         yield from (row | {"role": role} for row in told_apart(scored, {t: pair[1] for t, pair in y.items()}))
-
-
-_ASKED = (("content", "label"), ("content", "client"), ("style", "label"), ("style", "client"))
 
 
 def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor]) -> Iterator[dict[str, Any]]:
@@ -272,7 +271,7 @@ def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor])
 
     Args:
         scored: (content or style, target) -> accuracy of the probe.
-        targets: target -> what the probe was scored on.
+        targets: "label", and whose style it is -> what the probe was scored on.
     """
     if any(len(target.unique()) < 2 for target in targets.values()):
         return
@@ -280,8 +279,9 @@ def told_apart(scored: dict[tuple[str, str], float], targets: dict[str, Tensor])
     for (features, target), value in said.items():
         yield result("information", "score", value, setting=f"features={features};target={target}")
     by_label = said["content", "label"] - said["style", "label"]
-    by_client = said["style", "client"] - said["content", "client"]
-    yield result("disentanglement", "score", (by_label + by_client) / 2, setting="")
+    (whose,) = targets.keys() - {"label"}
+    by_owner = said["style", whose] - said["content", whose]
+    yield result("disentanglement", "score", (by_label + by_owner) / 2, setting="")
 
 
 def _information(accuracy: float, target: Tensor) -> float:

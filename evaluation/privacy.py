@@ -17,24 +17,29 @@ def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
     An image is said to be a member if the model's loss on it, or the discriminator's on it as a real image, is below a
     threshold. `auc`: over all thresholds, how often a training image of the user has a lower loss than another image;
     0.5 is a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988, which needs two images of each
-    kind. By user, and in the mean over users.
+    kind. By user, and in the mean over users, without an interval: users are asked about images that they have in
+    common, and how their areas go together is not known.
     """
     users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("membership/")})
     found = [auc(*(run.samples[f"membership/{user}/{who}"] for who in ("members", "others"))) for user in users]
     for user, (value, error) in zip(users, found, strict=True):
         yield from _interval(value, error, client=f"user-{user + 1}")
     if found:
-        values, errors = map(np.array, zip(*found, strict=True))
-        yield from _interval(float(values.mean()), float(np.sqrt((errors**2).sum()) / len(errors)))
+        yield _area("auc", float(np.mean([value for value, _ in found])))
 
 
 def _interval(value: float, error: float, **more: str) -> Iterator[dict[str, Any]]:
     from scipy.stats import norm  # a second, which only what measures membership need pay
 
     reach = float(norm.ppf(0.975)) * error
-    bounds = [("auc_low", value - reach), ("auc_high", value + reach)] if math.isfinite(error) else []
-    for name, number in [("auc", value), *bounds]:
-        yield result(f"membership_{name}", "fraction", number, role="attacker-membership", **more)
+    yield _area("auc", value, **more)
+    if math.isfinite(error):
+        yield _area("auc_low", max(0.0, value - reach), **more)
+        yield _area("auc_high", min(1.0, value + reach), **more)
+
+
+def _area(name: str, value: float, **more: str) -> dict[str, Any]:
+    return result(f"membership_{name}", "fraction", value, role="attacker-membership", **more)
 
 
 def auc(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:

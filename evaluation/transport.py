@@ -49,6 +49,8 @@ def exact(a: np.ndarray, b: np.ndarray) -> Cost:
 def sinkhorn(a: np.ndarray, b: np.ndarray) -> Cost:
     """As FedINB measures: in consecutive chunks of 500, by Sinkhorn's algorithm until u hardly changes.
 
+    Of sets that are not of one size the larger is cut to its first images, as many chunks of 500 as the smaller has; a
+    translation has as many images as its target. The first set's marginal is the one that is not met.
     It stops long before the plan is one (reference: ours; `marginal_error` says how far it is): with so little
     regularisation u crawls. What it returns is the cost of that unfinished plan.
     """

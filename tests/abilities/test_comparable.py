@@ -113,7 +113,8 @@ def check_statistics(codes: Any = codes) -> None:
     found = codes(trained(simulation, dealt, data=SEEN_ANEW | {"views": views}, samples={"images": 30, "probed": 60}))
     model, draw = simulation.shared_model(), torch.Generator()
     seen = [view(dealt.images[dealt.train[n]].float() / 255, draw) for n, view in enumerate(dealt.style_views or ())]
-    update_bn(mixed(torch.cat(seen)).split(256), model.encoder)
+    images = mixed(torch.cat(seen))
+    update_bn(images.tensor_split(-(-len(images) // 256)), model.encoder)
     expected = looked(model, lambda m, x: m.encoder.z(x)[0], shown(found, "test"))
     np.testing.assert_allclose(found["codes/test/content"], expected, atol=5e-3)  # `shown` are bytes
 

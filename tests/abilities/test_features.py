@@ -55,7 +55,7 @@ def check_statistics() -> None:
                 norm.reset_running_stats()
                 norm.momentum = None  # the plain mean over batches
             with torch.no_grad():
-                for part in x.split(256):
+                for part in x.tensor_split(-(-len(x) // 256)):
                     model.train().encoder(part)
         first = {name: t for name, t in model.state_dict().items() if name.endswith("running_mean")}
         assert any(t.abs().max() > 0 for t in first.values()), "not the initial ones"
@@ -74,6 +74,16 @@ def check_order() -> None:
     maps = block[0](images)
     assert found.running_mean.tolist() == pytest.approx(maps.mean(dim=(0, 2, 3)).tolist(), abs=0.02)
     assert found.running_var.tolist() == pytest.approx(maps.var(dim=(0, 2, 3)).tolist(), rel=0.05)
+
+
+def test_statistics_are_a_mean_over_images_and_not_over_unequal_batches():
+    """One image more than a batch, of one colour each; a batch of that one alone has no variance at all."""
+    count = abilities.features.BATCH + 1
+    images = torch.linspace(0, 1, count)[:, None, None, None].expand(count, 1, 2, 2).contiguous()
+    block = nn.Sequential(nn.BatchNorm2d(1))
+    found = abilities.features.with_statistics(block, lambda model, x: {"features": model(x)}, images)[0]
+    assert found.running_mean.item() == pytest.approx(0.5, abs=1e-3)
+    assert found.running_var.item() == pytest.approx(images.var().item(), rel=0.02)
 
 
 def check_views() -> None:

@@ -356,6 +356,16 @@ def test_floors_are_standardised_as_codes_are_and_pixels_are_in_the_unit_interva
     assert codes.controls("c", ["untrained", "shuffled-labels"]) == ["shuffled-labels"], "there is no untrained c"
 
 
+def test_what_is_the_same_of_all_training_images_is_not_blown_up():
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    x[:, 1] = 3.0
+    test = x.copy()
+    test[:, 1] += 1e-4
+    train, test = Codes({"codes/train/z": x, "codes/test/z": test}, "codes", standardised=True).each("z")[""]
+    np.testing.assert_allclose(train[:, 1], 0, atol=1e-12)
+    np.testing.assert_allclose(test[:, 1], 1e-4, rtol=1e-6)
+
+
 def test_codes_by_several_encoders_are_taken_one_by_one_or_at_once():
     x = np.random.default_rng(0).normal(size=(5, 3, 2))
     arrays = {f"own/codes/{part}/style": x for part in ("train", "test")}
@@ -390,6 +400,19 @@ def test_styles_are_taken_together_for_the_client_alone_and_if_that_is_asked_for
     expected |= {("style", "client", ""): 3} if at_once else {("style", "client", encoder): 2 for encoder in each}
     assert asked == expected
     assert len(records) == 5
+
+
+@pytest.mark.parametrize("whose", ["client", "domain"])
+def test_parts_of_the_number_name_what_was_asked(whose, tmp_path):
+    """With two clients in a style the style is another question than the client."""
+    arrays = _codes("label", "client")
+    arrays |= {key.replace("client", "domain"): x // 2 for key, x in arrays.items() if key.endswith("/client")}
+    records = list(disentanglement(_run(tmp_path, arrays), images={"": "codes"}, whose=whose, epochs=20))
+    said = {r["setting"]: r["value"] for r in records if r["metric"] == "information"}
+    assert said.keys() == {f"features={f};target={t}" for f in ("content", "style") for t in ("label", whose)}
+    (number,) = [r["value"] for r in records if r["metric"] == "disentanglement"]
+    content, style = ([said[f"features={f};target={t}"] for t in ("label", whose)] for f in ("content", "style"))
+    assert number == pytest.approx((content[0] - style[0] + style[1] - content[1]) / 2)
 
 
 def test_where_a_run_has_left_no_codes_the_others_are_told_apart_all_the_same(fitted, tmp_path):
