@@ -366,6 +366,19 @@ def test_where_there_are_too_few_images_only_their_frechet_distance_is_missing(t
     assert said.endswith("left out: fid: domain 0 has 8 images, but needs more than the 64 features")
 
 
+def test_where_a_domains_features_are_all_alike_only_frechet_distances_are_missing(tmp_path, monkeypatch, capsys):
+    def features(images: np.ndarray) -> np.ndarray:
+        return images[:, 0, 0, :4] * 0.0
+
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0123456789"))
+    run = _run(tmp_path, _perfect)
+    rows = list(translated.translation(run, extractors=["domain-classifier"]))
+    assert rows == list(translated.translation(run, extractors=[]))
+    said = set(capsys.readouterr().err.splitlines())
+    assert len(said) == 1
+    assert "left out: fid: the covariance of the reference images is singular" in said.pop()
+
+
 def _name(row: dict) -> tuple[str, str, str]:
     return row["metric"].partition(":")[0], row["setting"], row["control"]
 
