@@ -100,6 +100,22 @@ def test_of_a_single_style_there_are_clusters_by_client_alone(tmp_path):
     assert len(found["two"]) == 5
 
 
+def test_of_one_image_of_each_client_there_are_no_clusters_by_client(tmp_path):
+    run = _with_styles(tmp_path / "run", spread=2.0)
+    arrays = {key: x[:1] if key.endswith("train/style") else x for key, x in run.features.items()}
+    arrays = {key: x for key, x in arrays.items() if "positions" not in key and "train/features" not in key}
+    run.write_features(arrays)
+    assert {r["setting"] for r in clusters(RunFolder(run.path))} == {"features=style;label=style"}
+    assert style_map(RunFolder(run.path)) == []
+
+
+@pytest.mark.parametrize(("clients", "images"), [(1, 50), (2, 3), (4, 0)])
+def test_of_a_single_client_or_hardly_an_image_there_is_no_map(clients, images, tmp_path):
+    """Of three images none has a neighbour; of none there is nothing to see."""
+    client = np.resize(np.arange(clients), images)
+    assert extracts._flat_map(np.random.default_rng(0).normal(size=(images, 4)), client, {}, 1) == []
+
+
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
 def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
     found = _values(clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")
