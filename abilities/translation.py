@@ -88,7 +88,8 @@ def domains_of(dealt: Partition) -> dict[str, int]:
 
 
 def of_each_class(dealt: Partition, indices: Tensor, images: int) -> Tensor:
-    """The first of each class, `images` in all if there are as many."""
+    """The first of each class, as many of each; `images` in all, rounded up to a multiple of the classes, or all there
+    are."""
     labels = dealt.labels[indices]
     most = -(-images // dealt.classes) if images < len(indices) else len(indices)
     return indices[torch.cat([torch.nonzero(labels == c)[:most, 0] for c in range(dealt.classes)]).sort().values]

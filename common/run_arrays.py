@@ -56,6 +56,7 @@ RULES = [
     Rule("asked/<k>/made", "bytes", ("made for <k>", *IMAGE)),
     Rule("asked/<k>/labels", "integers", ("made for <k>",)),
     Rule("client/<k>/<images>/labels", "integers", ("client <k> <images>",)),
+    Rule("<by>client/<k>/reconstructed", "bytes", ("client <k> real", *IMAGE)),
     Rule("<by>client/<k>/<images>", "bytes", ("client <k> <images>", *IMAGE)),
     Rule("grid/<k>/<what>", "bytes", ("*", "*", *IMAGE)),
     Rule("restyle/test-restyled", "bytes", ("clients", "tests", *IMAGE)),
@@ -64,7 +65,7 @@ RULES = [
     Rule("restyle/clients", "integers", ("pairs", "two")),
     Rule("restyle/labels", "integers", ("pairs", "of a pair")),
     Rule("restyle/<what>", "bytes", ("pairs", "of a pair", *IMAGE)),
-    Rule("<by>swap/<k>/<other>/<what>", "bytes", ("*", *IMAGE)),
+    Rule("<by>swap/<k>/<other>/<what>", "bytes", ("exchanged of <k> with <other>", *IMAGE)),
     Rule("manifold/<k>", "bytes", ("*", "*", *IMAGE)),
     Rule("made/<k>/labels", "classes", ("made by <k>",)),
     Rule("made/<k>/<who>/loss", "numbers", ("*",)),
@@ -95,7 +96,7 @@ WORDS = {
     "real": "real|other|own",
     "z": "z|z-log-variance",
     "c": "c|c-log-variance",
-    "images": r"real|held-out|held-out-unseen|reconstructed|unseen|generated(?:/[^/]+)?",
+    "images": r"real|held-out|held-out-unseen|unseen|generated(?:/[^/]+)?",
     "pictures": "found|true",
 }
 """What stands in angle brackets; anything without a slash if it is not here."""

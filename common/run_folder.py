@@ -180,6 +180,10 @@ class RunFolder:
         """The rows of one of the CSV files, with numbers as such; none if the run has left no such file."""
         return self._tables.get(name, [])
 
+    def has(self, name: str) -> bool:
+        """Whether the run has left this CSV file: what would be counted in one that is not there is no 0."""
+        return name in self._tables
+
     @cached_property
     def _tables(self) -> dict[str, list[dict[str, Any]]]:
         files = (self.path / name for name in run_tables.ROWS)

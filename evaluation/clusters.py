@@ -63,7 +63,7 @@ def _style_points(of_clients: dict[int, np.ndarray]) -> Points:
 
 def clusters(run: RunFolder, *, samples: PositiveInt = 2000) -> Iterator[dict[str, Any]]:
     """Mean silhouette of codes by client, and where clients share styles by style: 1 for separate clusters, 0 for
-    overlapping ones. Of a single client, or style, there are no clusters.
+    overlapping ones. Of a single client, or style, there are no clusters, nor of one image of each.
 
     A control has the clients' names shuffled. Codes of different clients are by different encoders, and may be apart
     for that alone, whatever the images. So with style features there are two more: `one-encoder` has all images by one
@@ -98,10 +98,15 @@ def _styles(run: RunFolder, clients: Iterable[int]) -> np.ndarray:
     return np.array([str(run.features[f"client/{k}/style"]) for k in clients])
 
 
+def are_clusters(groups: np.ndarray) -> bool:
+    """Whether there are several groups, and not each has a single image."""
+    return 1 < len(np.unique(groups)) < len(groups)
+
+
 def _silhouette(features: Iterable[np.ndarray], groups: np.ndarray, **columns: str) -> Iterator[dict[str, Any]]:
     """The mean over features of the same images; of a single group there is none."""
     from sklearn.metrics import silhouette_score  # two seconds to import, for the runs that have codes
 
-    if len(np.unique(groups)) > 1:
+    if are_clusters(groups):
         score = float(np.mean([silhouette_score(f, groups) for f in features]))
         yield result("silhouette", "score", score, **columns)

@@ -218,8 +218,8 @@ def identity_probe(
             value = float(probe_accuracy(data, data, len(known), settings, seed, top=top))
             setting = f"probe=linear;features={features};target=identity;top_k={top}"
             yield _record(setting, "published", value, control=control)
-    identities = max(source["classes"] for source in run.provenance["sources"].values())
-    yield result("identities", "count", identities)
+    if sources := run.provenance["sources"]:
+        yield result("identities", "count", max(source["classes"] for source in sources.values()))
 
 
 def disentanglement(

@@ -13,16 +13,18 @@ def communication(run: RunFolder) -> Iterator[dict[str, Any]]:
     """Bytes that crossed the channel: in all, and in rounds, in the mean per client and round in which it took part.
     What is announced before the first round, or sent after the last, is in the former alone.
 
-    `bytes_before`: both ways in the runs that this one went on from, such as FedDIRT from FedINB's translators.
+    `bytes_before`: both ways in the runs that this one went on from, such as FedDIRT from FedINB's translators. Nothing
+    of runs that have not left what crossed.
     """
     sent: dict[str, Counter[tuple[int, int]]] = {"up": Counter(), "down": Counter()}
     for row in run.table("traffic.csv"):
         sent[row["direction"]][row["round"], row["client"]] += row["bytes"]
-    for direction, by_visit in sent.items():
+    for direction, by_visit in sent.items() if run.has("traffic.csv") else ():
         visits = [size for (round, _), size in by_visit.items() if 1 <= round <= run.spec.training.rounds]
         yield _cost(f"bytes_{direction}", by_visit.total())
         yield _cost(f"bytes_{direction}_per_visit", sum(visits) / len(visits) if visits else 0)
-    if earlier := _before(run):
+    earlier = _before(run)
+    if earlier and all(each.has("traffic.csv") for each in earlier):
         yield _cost("bytes_before", sum(row["bytes"] for each in earlier for row in each.table("traffic.csv")))
 
 
@@ -33,7 +35,7 @@ def _before(run: RunFolder) -> list[RunFolder]:
 
 def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
     """What was asked for, and how many passes over its data a client made in the mean, in all phases of its rounds,
-    counted from the history."""
+    counted from the history, where it is there and says who was trained."""
     training, data = run.spec.training, run.spec.data
     images: Counter[int] = Counter()
     for row in run.table("partition.csv"):
@@ -44,7 +46,8 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
             steps[row["client"]] += row["steps"]
     per_pass = {client: max(1, n // training.batch_size) for client, n in images.items()}
     passes = [steps[client] / n for client, n in per_pass.items()]
-    pooled = len(images) > 1 and set(steps) == {0}  # one trainer, on images that are not those of client 0
+    # one trainer, on images that are not those of client 0, who would be sent something if it alone was sampled
+    pooled = len(images) > 1 and set(steps) == {0} and not run.table("traffic.csv")
     local = "local_epochs" if training.local_steps is None else "local_steps"
     for metric, unit, value in (
         ("communication_rounds", "count", training.rounds),
@@ -53,8 +56,8 @@ def budget(run: RunFolder) -> Iterator[dict[str, Any]]:
         ("total_clients", "count", len(data.seen) * data.clients_per_style),
     ):
         yield _cost(metric, value, unit)
-    if not pooled:
-        yield _cost("epochs_per_client", sum(passes) / len(passes) if passes else 0)
+    if passes and run.has("history.csv") and not pooled:
+        yield _cost("epochs_per_client", sum(passes) / len(passes))
     if data.server_share:
         yield _cost("server_real_fraction", data.server_share, "fraction")
 
@@ -86,7 +89,7 @@ def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
     yield _cost("parameters", sum(tensor[0].size for tensor in sent.values()))
     steps = sum(row["steps"] for row in run.table("history.csv") if row["round"] == row["update"] == 1)
     first = [row for row in run.table("traffic.csv") if row["round"] == 1 and row["direction"] == "up"]
-    if steps:
+    if steps and run.has("traffic.csv"):
         yield _cost("bytes_per_step", sum(row["bytes"] for row in first) / steps)
         numbers = (row["bytes"] / (8 if row["name"].endswith(".labels") else 4) for row in first)
         yield _cost("numbers_per_step", sum(numbers) / steps)

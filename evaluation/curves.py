@@ -1,7 +1,7 @@
 """Clients' scores on their test images over rounds: how good, how far apart, how soon (FedDVA, Fig. 6 and 7)."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,16 @@ def curves(
     lengths have the same columns; `rounds=best` is the best accuracy of all rounds, chosen on the test images as
     PS-FedGAN does. `rounds_to_target` is the first round whose mean accuracy reaches the data set's
     target; one more than were asked for if none does. `bytes_to_target`: all that has crossed the channel until
-    then; left out if it was not reached. Where a run diverged, its best is so, and whatever it did not come to.
+    then; left out if it was not reached, or if the run has not left what crossed. Where a run diverged, its best is so,
+    and whatever it did not come to.
 
     Args:
         targets: data set -> accuracy.
         traffic: whether all `bytes` that have crossed the channel by then are given beside the accuracy after a round.
     """
-    scores, last = _scores(run), run.spec.training.rounds
+    scores, last, traffic_known = _scores(run), run.spec.training.rounds, run.has("traffic.csv")
     for name, by_round in scores.items():
-        for setting, values in _columns(by_round, last):
+        for setting, values in _columns(by_round, to_be_scored(run, by_round), last):
             yield from _numbers(name, values, setting)
     accuracies = {round: float(np.mean(values)) for round, values in scores.get("accuracy", {}).items()}
     if run.provenance["status"] == "diverged" and "accuracy" in scores:
@@ -44,9 +45,9 @@ def curves(
     if "accuracy" in scores and target is not None:
         reached = min((round for round, accuracy in accuracies.items() if accuracy >= target), default=None)
         yield result("rounds_to_target", "rounds", reached or last + 1, setting="")
-        if reached:
+        if reached and traffic_known:
             yield result("bytes_to_target", "count", _sent(run, reached), kind="cost", setting="")
-    for round in accuracies if traffic else ():
+    for round in accuracies if traffic and traffic_known else ():
         yield result("bytes", "count", _sent(run, round), kind="cost", setting=f"rounds={round}")
 
 
@@ -78,14 +79,26 @@ def _sent(run: RunFolder, until: int) -> int:
     return sum(row["bytes"] for row in run.table("traffic.csv") if row["round"] <= until)
 
 
-def _columns(by_round: ByRound, last: int) -> Iterator[tuple[str, list[float] | None]]:
-    """After every round that was scored, and after the parts of a run of so many; None where it did not come so far."""
-    rounds = sorted(by_round)
-    for round in rounds:
+def to_be_scored(run: RunFolder, scored: Iterable[int]) -> list[int]:
+    """The rounds after which a run that was scored after these was to be. Where its specification does not say, one
+    that diverged might have been after any later one."""
+    rounds = sorted(scored)
+    stopped = run.provenance["status"] == "diverged"
+    later = range(max(rounds, default=0) + 1, run.spec.training.rounds + 1) if stopped else ()
+    return run.spec.scored_rounds or [*rounds, *later]
+
+
+def _columns(by_round: ByRound, asked: list[int], last: int) -> Iterator[tuple[str, list[float] | None]]:
+    """After every round that was scored, and after the parts of a run of so many; None where it did not come so far.
+
+    Args:
+        asked: the rounds after which it was to be scored.
+    """
+    for round in sorted(by_round):
         yield f"rounds={round}", by_round[round]
     for name, part in PARTS.items():
-        until = [round for round in rounds if round <= part * last]
-        if not rounds or rounds[-1] < part * last:
+        until = [round for round in asked if round <= part * last]
+        if not by_round or (until and until[-1] not in by_round):
             yield f"rounds={name}", None
         elif until:
             yield f"rounds={name}", by_round[until[-1]]

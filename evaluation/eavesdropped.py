@@ -1,5 +1,6 @@
 """What eavesdroppers on PS-FedGAN get (Tables 2 and 3, Fig. 3-8): images of theirs beside the cloud's, and losses."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -137,9 +138,12 @@ def _distances(images: np.ndarray, others: np.ndarray) -> Numbers:
 
 
 def nmse(images: torch.Tensor, reference: torch.Tensor) -> float:
-    """The mean over images of |image - reference|^2 / |reference|^2; images that are 0 all over have none."""
+    """The mean over images of |image - reference|^2 / |reference|^2. Where a reference is 0 all over there is none: if
+    all are, the mean is 0 of images that are the same, and otherwise not a number."""
     error, size = ((x**2).flatten(1).sum(dim=1) for x in (images - reference, reference))
-    return float((error[size > 0] / size[size > 0]).mean()) if (size > 0).any() else 0.0
+    if not (size > 0).any():
+        return math.nan if (error > 0).any() else 0.0
+    return float((error[size > 0] / size[size > 0]).mean())
 
 
 def generator_losses(run: RunFolder) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from common.keys import random_key
 from common.run_folder import RunFolder
-from evaluation.clusters import Points, points
+from evaluation.clusters import Points, are_clusters, points
 from evaluation.grids import samples
 
 Rows = list[dict[str, Any]]
@@ -38,11 +38,14 @@ def _flat_map(features: np.ndarray, clients: np.ndarray, styles: dict[int, str],
     """t-SNE coordinates of features (images, dimensions): one row per image, with its client and the client's style.
 
     `silhouette` is the same in all rows: how far the features themselves, not the map, fall into a cluster per client.
+    Of a single client, of one image of each and of fewer images than have a neighbour each there is no map.
     """
     from sklearn.manifold import TSNE  # two seconds to import, for the two figures that are maps
     from sklearn.metrics import silhouette_score
 
     perplexity = min(30, (len(features) - 1) // 3)
+    if not are_clusters(clients) or not perplexity:
+        return []
     points = TSNE(init="pca", perplexity=perplexity, random_state=seed % 2**32).fit_transform(features)
     score = float(silhouette_score(features, clients))
     return [

@@ -31,7 +31,8 @@ Gaussian = tuple[np.ndarray, np.ndarray]
 
 
 class NoDistance(InputError):
-    """A Fréchet distance cannot be taken: there are no weights of Inception, or no more images than features."""
+    """A Fréchet distance cannot be taken: there are no weights of Inception, no more images than features, or only
+    images whose features vary in no more than some of their directions."""
 
 
 @contextmanager
@@ -68,12 +69,12 @@ def frechet_distance(generated: Gaussian, reference: Gaussian) -> float:
     covariance without full rank; the reference may not.
 
     Raises:
-        InputError: the reference's covariance is singular.
+        NoDistance: the reference's covariance is singular.
     """
     (m1, c1), (m2, c2) = generated, reference
     values, vectors = np.linalg.eigh(np.atleast_2d(c2))
     if values[0] <= 1e-10 * values[-1]:
-        raise InputError("fid: the covariance of the reference images is singular; take more images or fewer features")
+        raise NoDistance("fid: the covariance of the reference images is singular; take more images or fewer features")
     root = vectors * np.sqrt(values) @ vectors.T
     inner = np.linalg.eigvalsh(root @ np.atleast_2d(c1) @ root)
     trace = np.trace(np.atleast_2d(c1)) + np.trace(np.atleast_2d(c2)) - 2 * np.sqrt(inner.clip(min=0)).sum()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from common.run_folder import RunFolder
+from evaluation.curves import to_be_scored
 from evaluation.rows import diverged, result
 
 PROTOCOLS = {"train": "", "test": "test-images"}
@@ -26,14 +27,13 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
     for row in run.table("scores.csv"):
         if row.get("style") and row["score"] == "accuracy":
             found[row["style"], row["part"]][row["round"]].append(row["value"])
-    stopped = run.provenance["status"] == "diverged"
     for (style, part), by_round in found.items():
         means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
         share = (after or {}).get(run.spec.data.dataset, {}).get(style, 1.0)
         more = {"domain": style, "protocol": PROTOCOLS[part]}
         for setting, mean in means.items():
             yield result("accuracy", "fraction", mean, **more, setting=setting)
-        read = read_after(run.spec.scored_rounds if stopped else by_round, share)
+        read = read_after(to_be_scored(run, by_round), share)
         if read in by_round:
             yield result("accuracy", "fraction", means[f"rounds={read}"], **more, setting="")
         else:

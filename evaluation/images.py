@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from common.keys import random_key
+from common.run_arrays import Arrays
 from common.run_folder import RunFolder
 from evaluation.frechet import frechet_distance, gaussian, or_left_out
 from evaluation.judge import load
 from evaluation.rows import Number
 from evaluation.transport import exact, flat
 
-Arrays = dict[str, np.ndarray]
 Said = tuple[np.ndarray, np.ndarray, np.ndarray]
 """What the judge says of images: features (n, d), labels (n,) and clients (n,)."""
 OF_LABELS = ("accuracy", "label_agreement")

@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from common.errors import InputError
+from common.run_arrays import Arrays
 from common.run_folder import RunFolder
 from evaluation.encoders import ENCODERS
-from evaluation.images import Arrays, Judged, agreement
+from evaluation.images import Judged, agreement
 from evaluation.judge import Judge
 from evaluation.rows import Part, averaged
 
@@ -104,10 +106,21 @@ def _exchanged(shown: Judged) -> Rows:
 
 
 def _swapped(shown: Judged, place: str, a: int, b: int, *, faces: bool) -> Iterator[Part]:
-    """Numbers of client a's images with codes of client b's."""
+    """Numbers of client a's images with codes of client b's; none if not an image was edited.
+
+    Raises:
+        InputError: more were edited than there are images of either.
+    """
     arrays, judge = shown.arrays, shown.judge()
     z, c = (arrays[f"{place}swap/{a}/{b}/{code}"] for code in "zc")
     again, n = arrays[f"{place}client/{a}/reconstructed"], len(z)
+    most = min(len(arrays[f"client/{k}/real"]) for k in (a, b))
+    if n > most:
+        raise InputError(
+            f"{arrays.file}: {place}swap/{a}/{b}: must be at most {most} images, as there are of either, got {n}"
+        )
+    if not n:
+        return
     error = float(np.square(arrays[f"client/{a}/real"] / 255 - again / 255).mean())
     yield Part({"setting": ""}, [("reconstruction_error", "score", error)])
 

@@ -17,15 +17,25 @@ def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
     An image is said to be a member if the model's loss on it, or the discriminator's on it as a real image, is below a
     threshold. `auc`: over all thresholds, how often a training image of the user has a lower loss than another image;
     0.5 is a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988, which needs two images of each
+<<<<<<< HEAD
     kind. By user, and in the mean over users, without an interval: users are asked about images that they have in
     common, and how their areas go together is not known.
+=======
+    kind. By user, and in the mean over users; of a user without images of either kind there is nothing to tell apart.
+>>>>>>> bad-folders
     """
-    users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("membership/")})
+    users = _users(run, "membership", "members", "others")
     found = [auc(*(run.samples[f"membership/{user}/{who}"] for who in ("members", "others"))) for user in users]
     for user, (value, error) in zip(users, found, strict=True):
         yield from _interval(value, error, client=f"user-{user + 1}")
     if found:
         yield _area("auc", float(np.mean([value for value, _ in found])))
+
+
+def _users(run: RunFolder, attack: str, *sides: str) -> list[int]:
+    """Those that have left something of an attack, and of each side an image."""
+    users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith(f"{attack}/")})
+    return [user for user in users if all(len(run.samples[f"{attack}/{user}/{side}"]) for side in sides)]
 
 
 def _interval(value: float, error: float, **more: str) -> Iterator[dict[str, Any]]:
@@ -64,9 +74,9 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
     the share of at least 30 dB, `labels` the share of the user's labels that were found, in any order, where any were
     needed.
     `setting` is `another-user` for the same against the images of the next user, if there is one: what chance gives.
-    The mean over users.
+    The mean over users of whom there are images. An image that is the same counts 120 dB.
     """
-    users = sorted({int(key.split("/")[1]) for key in run.samples if key.startswith("inverted/")})
+    users = _users(run, "inverted", "found", "true")
     rows: dict[tuple[str, str, str], list[float]] = {}
     for position, user in enumerate(users):
         found, true = (run.samples[f"inverted/{user}/{what}"] for what in ("found", "true"))
@@ -86,7 +96,8 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def psnr(found: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """Peak signal-to-noise ratio in dB of images (n, ...), bytes, each with the one it is matched with."""
+    """Peak signal-to-noise ratio in dB of images (n, ...), bytes, each with the one it is matched with; 120 dB of one
+    that is the same, for it would be infinite."""
     from scipy.optimize import linear_sum_assignment
 
     a, b = (x.reshape(len(x), -1) / 255 for x in (found, true))

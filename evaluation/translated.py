@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from common.errors import InputError
+from common.run_arrays import Arrays
 from common.run_folder import RunFolder
 from common.settings import Count
 from evaluation.corruption import blurred
@@ -18,7 +19,6 @@ from evaluation.frechet import extractor, frechet_distance, gaussian, or_left_ou
 from evaluation.rows import result
 from evaluation.transport import Cost, exact, flat, mean, sinkhorn
 
-Arrays = dict[str, np.ndarray]
 Labelled = tuple[np.ndarray, np.ndarray]
 """Images, and their labels."""
 Domains = dict[str, Labelled]
@@ -58,6 +58,7 @@ def translation(
         extractors: of features for the Fréchet distance.
         test_images: how many of the run's test images, of all domains together and of each class alike, the Wasserstein
             distances are taken on at the end once more (`test_samples=<n>`), where there are more: they depend on it.
+            One of each class of each domain at least.
         controls: whether they are measured: of every translator on the same images they are the same.
     """
     if not any(key.startswith("translated/") for key in run.samples):
@@ -75,6 +76,12 @@ def translation(
     for count in test_images or []:
         each = count // len(real)
         if each < min(len(labels) for _, labels in real.values()):
+            classes = max(len(np.unique(labels)) for _, labels in real.values())
+            if each < classes:
+                raise InputError(
+                    f"translation.test_images: must be at least {len(real) * classes}, an image of each of {classes} "
+                    f"classes in each of {len(real)} domains, got {count}"
+                )
             few = _first(real, each)
             for _, control, pairs in _at_the_end(run, real, controls):
                 for metric, unit, value in _wasserstein(control, _first(pairs, each), few) if pairs else []:
@@ -109,7 +116,9 @@ def _at_the_end(run: RunFolder, real: Domains, controls: bool) -> Iterator[tuple
         return
     yield "final", "rotation", _pairs(run.samples, "rotated", real)
     yield "final", "identity", {(a, b): real[a] for a in real for b in real}
-    others = {("other", b): images for b, images in _by_domain(run.samples, "other", "other-label").items()}
+    others = {
+        ("other", b): images for b, images in _by_domain(run.samples, "other", "other-label").items() if b in real
+    }
     yield "final", "other", others
     for sigma in BLURS:
         yield "final", f"blur-{sigma:g}", {pair: (_blurred(x, sigma), y) for pair, (x, y) in others.items()}
@@ -122,6 +131,11 @@ def _blurred(images: np.ndarray, sigma: float) -> np.ndarray:
 
 def _pairs(arrays: Arrays, kind: str, real: Domains) -> Pairs:
     keys = [key.split("/") for key in arrays if key.startswith(f"{kind}/")]
+    for _, a, b in keys:
+        if lacking := {a, b} - real.keys():
+            raise InputError(f"{arrays.file}: {kind}/{a}/{b}: samples.npz has no array 'real/{min(lacking)}' beside it")
+        if len(arrays[f"{kind}/{a}/{b}"]) != len(real[a][1]):
+            raise InputError(f"{arrays.file}: {kind}/{a}/{b}: must be as many images as 'real/{a}' of samples.npz")
     return {(a, b): (arrays[f"{kind}/{a}/{b}"], real[a][1]) for _, a, b in keys}
 
 
@@ -130,7 +144,8 @@ def _wasserstein(control: str, pairs: Pairs, real: Domains) -> Iterator[Measured
         costs = {(a, b): _over_classes(measure, images, real[b]) for (a, b), images in pairs.items()}
         found = mean(list(costs.values()))
         yield name, "score", found.value
-        yield f"{name}_between", "score", mean([cost for (a, b), cost in costs.items() if a != b]).value
+        if between := [cost for (a, b), cost in costs.items() if a != b]:
+            yield f"{name}_between", "score", mean(between).value
         if measure is sinkhorn:
             yield "wd_iterations", "count", found.iterations
             yield "wd_marginal_error", "fraction", found.marginal_error
@@ -163,16 +178,19 @@ class _Frechet:
 
 def exchanged(run: RunFolder) -> Iterator[dict[str, Any]]:
     """Numbers that crossed between one client and the server, both ways, until each round (`parameters`, as in FedINB's
-    figures, whose auto-encoders cross nothing), and how long training took."""
+    figures, whose auto-encoders cross nothing), and how long training took. Of a run that has not left what crossed, or
+    who its clients are, the latter alone."""
     if not any(key.startswith("translated/") for key in run.samples):
         return
+    if "wall_s" in run.provenance:
+        yield _cost("train_time", "minutes", run.provenance["wall_s"] / 60, "")
     by_round: dict[int, float] = defaultdict(float)
     clients = {row["client"] for row in run.table("partition.csv")}
+    if not clients or not run.has("traffic.csv"):
+        return
     for row in run.table("traffic.csv"):
         if row["name"] not in NOT_NUMBERS:
             by_round[row["round"]] += row["bytes"] / 4 / len(clients)
-    if "wall_s" in run.provenance:
-        yield _cost("train_time", "minutes", run.provenance["wall_s"] / 60, "")
     for round in run.snapshots:
         sent = sum(size for r, size in by_round.items() if 0 < r <= round)
         yield _cost("parameters", "count", sent, f"after={round}" if round else "start")

@@ -103,6 +103,23 @@ def test_held_out_images_are_any_test_images_where_none_has_a_label_of_the_clien
         assert set(arrays[f"client/{k}/held-out/labels"].tolist()) == set(labels[tests].tolist()), "all alike"
 
 
+def test_held_out_images_are_of_those_of_a_clients_labels_that_are_tested(trained):
+    """Of the first one nothing is; of the others there are as many as before, in the same proportions."""
+    whole = trained()
+    dealt = whole.dealt
+    first = [int(dealt.labels[mine].min()) for mine in dealt.clients]
+    fewer = tuple(t[dealt.labels[t] != c] for t, c in zip(dealt.tests, first, strict=True))
+    lacking = Trained(whole.simulation, dataclasses.replace(dealt, dealt_tests=fewer), whole.spec)
+    for k, c in enumerate(first):
+        mine, alike = (
+            torch.bincount(dealt.labels[rows], minlength=10) for rows in (dealt.clients[k], _tests_like(lacking, k))
+        )
+        assert alike[c] == 0
+        mine[c] = 0
+        assert (alike > 0).tolist() == (mine > 0).tolist()
+        assert (alike - alike.sum() / mine.sum() * mine).abs().max() <= 1.5
+
+
 def test_a_longer_runs_snapshot_is_a_shorter_runs_end(tmp_path):
     """So that Table 1 may be read after 120 rounds of the 300 of Fig. 10."""
     training = {"batch_size": 16, "buffers": "local", "lr_decay": 0.9}

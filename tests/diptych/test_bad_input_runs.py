@@ -1,5 +1,6 @@
 """Folders of runs, which any program may have left: what is wrong with one is a sentence, and no record is written."""
 
+import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -150,6 +151,26 @@ def test_a_damaged_run(damage, words, finished, tmp_path, capsys):
     damage(tmp_path / "run")
     complains(capsys, ["evaluate", str(tmp_path / "run"), "--out", str(tmp_path / "records.csv")], words)
     assert not (tmp_path / "records.csv").exists()
+
+
+OPTIONAL = {
+    "history.csv": {"epochs_per_client"},
+    "traffic.csv": {"bytes_up", "bytes_up_per_visit", "bytes_down", "bytes_down_per_visit"},
+    "partition.csv": {"epochs_per_client", "class_entropy"},
+}
+"""File -> the metrics that are measured on it."""
+
+
+@pytest.mark.parametrize("file", OPTIONAL)
+def test_a_file_that_is_not_required_only_leaves_out_what_is_measured_on_it(file, finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    whole, less = tmp_path / "whole.csv", tmp_path / "less.csv"
+    assert main(["evaluate", str(tmp_path / "run"), "--out", str(whole)]) == 0
+    (tmp_path / "run" / file).unlink()
+    assert main(["evaluate", str(tmp_path / "run"), "--out", str(less)]) == 0
+    before, after = (list(csv.DictReader(path.read_text().splitlines())) for path in (whole, less))
+    assert {row["metric"] for row in before} >= OPTIONAL[file]
+    assert after == [row for row in before if row["metric"] not in OPTIONAL[file]]
 
 
 def test_extracts_read_the_same_folder(finished, tmp_path, capsys):

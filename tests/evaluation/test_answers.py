@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from common.run_folder import RunFolder
 from evaluation.answers import answers
 from tests.evaluation.pictures import left
+from tests.wrong import refused
 
 
 def test_a_label_counts_as_often_as_it_is_tested_or_as_its_client_has_it(tmp_path):
@@ -62,6 +64,31 @@ def test_there_is_a_record_of_each_client_of_the_worst_of_their_mean_and_of_each
             ("accuracy", "fraction", role, "", "", "pen"): of_unseen,
         }
     assert found == pytest.approx(expected)
+
+
+def _four(**arrays: np.ndarray) -> dict[str, np.ndarray]:
+    """Four answers of one client, three of them right."""
+    given = {"own": np.array([True, True, True, False]), "client": np.zeros(4, int), "label": np.zeros(4, int)}
+    return {f"answers/{name}": array for name, array in (given | arrays).items()}
+
+
+def test_where_nobody_says_who_has_which_labels_all_else_is_measured(tmp_path):
+    run = left(tmp_path, {})
+    run.write_features(_four())
+    whole = list(answers(run))
+    (tmp_path / "partition.csv").unlink()
+    assert list(answers(RunFolder(tmp_path))) == [row for row in whole if row.get("setting") != "labels=own"]
+
+
+def test_answers_of_nobody_and_of_nothing_are_refused(tmp_path):
+    run = left(tmp_path, {})
+    run.write_features({key: x for key, x in _four().items() if key != "answers/client"})
+    with refused("features.npz", "no array 'answers/client'"):
+        list(answers(run))
+    for lacking in ({name: np.zeros(0, int) for name in ("own", "client", "label")}, {"pen/own": np.zeros(0)}):
+        run.write_features(_four(**lacking))
+        with refused("features.npz: answers/", "own: there is no image"):
+            list(answers(RunFolder(tmp_path)))
 
 
 def test_a_run_that_has_left_no_answers_is_not_measured(tmp_path):

@@ -79,6 +79,18 @@ def test_samples_without_the_images_of_a_ceiling_are_refused(tmp_path):
         list(of_labels(left(tmp_path, old)))
 
 
+@pytest.mark.parametrize("empty", ["held-out", "held-out-unseen"])
+def test_a_ceiling_of_no_images_of_one_client_is_left_out_for_all(empty, tmp_path):
+    """As where none of the labels that it lacks is tested."""
+    whole = list(of_labels(left(tmp_path, _padpafs())))
+    key = f"client/1/{empty}"
+    nothing = {key: picture([]), f"{key}/labels": np.zeros(0, int)}
+    setting = SEEN if empty == "held-out" else UNSEEN
+    assert list(of_labels(left(tmp_path, _padpafs() | nothing))) == [
+        row for row in whole if (row["setting"], row["control"]) != (setting, "ceiling")
+    ]
+
+
 def test_new_clients_are_measured_after_each_snapshot_and_by_style(tmp_path):
     run = left(tmp_path, _padpafs(), "start: padpaf/c/padpaf/old/1\nsnapshots: [1]\n")
     early = _both("client/0/unseen", [4, 4, 6, 6], [4, 4, 4, 4]) | _both("client/1/unseen", [5, 6, 6, 6], [5, 5, 5, 5])

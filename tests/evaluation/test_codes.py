@@ -131,6 +131,11 @@ def test_identities_are_probed_on_celeba_alone(tmp_path):
     assert not list(label_probe(_run(tmp_path, arrays, "celeba"))), "its labels are identities"
 
 
+def test_identities_are_probed_where_nobody_says_how_many_there_are(fitted, tmp_path):
+    found = {r["metric"] for r in identity_probe(_run(tmp_path, _codes("label", "client"), "celeba"))}
+    assert found == {"accuracy"}
+
+
 def test_the_number_is_made_of_accuracies_between_chance_and_one():
     """Four labels of which one is half of all, and two clients: chance is 1/2 of either."""
     targets = {"label": torch.tensor([0, 0, 0, 1, 2, 3]), "client": torch.tensor([0, 1, 0, 1, 0, 1])}

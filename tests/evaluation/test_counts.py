@@ -100,6 +100,22 @@ def test_of_a_single_style_there_are_clusters_by_client_alone(tmp_path):
     assert len(found["two"]) == 5
 
 
+def test_of_one_image_of_each_client_there_are_no_clusters_by_client(tmp_path):
+    run = _with_styles(tmp_path / "run", spread=2.0)
+    arrays = {key: x[:1] if key.endswith("train/style") else x for key, x in run.features.items()}
+    arrays = {key: x for key, x in arrays.items() if "positions" not in key and "train/features" not in key}
+    run.write_features(arrays)
+    assert {r["setting"] for r in clusters(RunFolder(run.path))} == {"features=style;label=style"}
+    assert style_map(RunFolder(run.path)) == []
+
+
+@pytest.mark.parametrize(("clients", "images"), [(1, 50), (2, 3), (4, 0)])
+def test_of_a_single_client_or_hardly_an_image_there_is_no_map(clients, images, tmp_path):
+    """Of three images none has a neighbour; of none there is nothing to see."""
+    client = np.resize(np.arange(clients), images)
+    assert extracts._flat_map(np.random.default_rng(0).normal(size=(images, 4)), client, {}, 1) == []
+
+
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.95, 1.0), (200.0, -0.1, 0.1)])
 def test_a_score_is_one_for_clusters_and_nought_for_a_cloud(spread, low, high, tmp_path):
     found = _values(clusters(_with_styles(tmp_path / "run", spread)), "setting", "control")
@@ -240,6 +256,22 @@ def test_where_nothing_was_sent_there_are_no_bytes_to_a_visit(tmp_path):
     assert (found["bytes_down",], found["bytes_down_per_visit",]) == (40, 40)
 
 
+def test_what_crossed_is_not_counted_as_nothing_where_it_is_not_on_record(tmp_path):
+    run = _write_run(tmp_path / "run")
+    assert list(communication(run)) == []
+    columns = ["round", "client", "direction", "name", "bytes"]
+    run.write_table("traffic.csv", [], columns)
+    assert set(_values(communication(RunFolder(run.path)), "metric").values()) == {0}, "nothing crossed, and it is said"
+
+
+@pytest.mark.parametrize("which", ["a/b/c/d/1", "a/e/c/d/1"])
+def test_what_crossed_before_is_left_out_where_a_run_has_not_left_it(which, tmp_path):
+    starts = {"a/b/c/d/1": ("", 40, 5, 7), "a/e/c/d/1": ("a/b/c/d/1", 10, 100, 0), "a/f/c/d/1": ("a/e/c/d/1", 20, 1, 2)}
+    last = _chain(tmp_path, starts)
+    (tmp_path / which / "traffic.csv").unlink()
+    assert {row["metric"] for row in communication(last)}.isdisjoint({"bytes_before"})
+
+
 def _chain(folder, starts):
     """Runs by their names, each of which has gone on from another and has a FedAvg's specification and some traffic."""
     fedavg = load_study("reference-common").specs["common/natural_equal/fedavg/default/2011"]
@@ -292,6 +324,21 @@ def test_nothing_is_said_of_the_passes_of_a_pooled_run(tmp_path):
     row = {"round": 1, "client": 0, "stage": "round", "phase": 0, "update": 0, "steps": 9, "loss": 0.5}
     run.write_table("history.csv", [row], list(row))
     assert "epochs_per_client" not in {record["metric"] for record in budget(RunFolder(run.path))}
+    sent = {"round": 1, "client": 0, "direction": "down", "name": "w", "bytes": 4}
+    run.write_table("traffic.csv", [sent], list(sent))
+    found = _values(budget(RunFolder(run.path)), "metric")
+    assert found["epochs_per_client",] == 4.5, "client 0 alone was sampled: nine passes, and none of the other's"
+
+
+@pytest.mark.parametrize("gone", ["history.csv", "partition.csv"])
+def test_passes_are_not_counted_as_none_where_they_are_not_on_record(gone, tmp_path):
+    run = _write_run(tmp_path / "run")
+    dealt = [{"client": k, "style": "ink", "class": 0, "images": 100} for k in range(2)]
+    run.write_table("partition.csv", dealt, list(dealt[0]))
+    run.write_table("history.csv", [], ["round", "client", "stage", "phase", "update", "steps", "loss"])
+    assert _values(budget(RunFolder(run.path)), "metric")["epochs_per_client",] == 0, "nobody has trained"
+    (run.path / gone).unlink()
+    assert ("epochs_per_client",) not in _values(budget(RunFolder(run.path)), "metric")
 
 
 def test_what_was_asked_for_is_told(tmp_path):
@@ -306,7 +353,6 @@ def test_what_was_asked_for_is_told(tmp_path):
     assert found["client_fraction"] == (0.5, "fraction")
     assert found["total_clients"] == (4, "count")
     assert found["server_real_fraction"] == (0.25, "fraction")
-    assert found["epochs_per_client"] == (0, "count"), "nobody has trained"
 
 
 @pytest.mark.parametrize(
@@ -391,6 +437,8 @@ def test_what_a_user_of_a_gan_sends_at_once_by_hand(method, parameters, tmp_path
     run.write_table("traffic.csv", [dict(zip(columns, row, strict=True)) for row in sent], columns)
     found = _values(transmission(RunFolder(run.path)), "metric")
     assert found == {("parameters",): parameters, ("bytes_per_step",): 160, ("numbers_per_step",): 12 + 20 + 4}
+    (run.path / "traffic.csv").unlink()
+    assert _values(transmission(RunFolder(run.path)), "metric") == {("parameters",): parameters}
 
 
 def test_a_gan_is_counted_of_which_there_is_a_single_user(tmp_path):

@@ -77,6 +77,21 @@ def test_traffic_is_what_has_crossed_by_each_round_that_was_scored_and_only_if_a
     assert [r for r in curves(run, traffic=True) if r["metric"] != "bytes"] == list(curves(run))
 
 
+def test_bytes_are_left_out_where_a_run_has_not_left_what_crossed(tmp_path):
+    run = _run(tmp_path / "run")
+    (run.path / "traffic.csv").unlink()
+    assert _found(RunFolder(run.path), 0.5) == {"rounds_to_target": 4}
+    assert not [r for r in curves(RunFolder(run.path), traffic=True) if r["metric"] == "bytes"]
+
+
+def test_a_run_that_was_scored_when_nobody_asked_has_not_diverged(tmp_path):
+    """After rounds 2, 4 and 6 of eight, by a program of somebody's own."""
+    run = _run(tmp_path / "run")
+    run.write_spec(_of(run, rounds=8).model_copy(update={"score_every": 0}))
+    found = {r["setting"]: r["value"] for r in curves(RunFolder(run.path)) if r["metric"] == "accuracy"}
+    assert (found["rounds=quarter"], found["rounds=half"], found["rounds=all"]) == pytest.approx((0.2, 0.5, 0.4))
+
+
 def _diverged(folder, scored: bool) -> RunFolder:
     """The same, of nine rounds of which it did not finish the seventh; or, if nothing was scored, the second."""
     run = _run(folder)
@@ -97,6 +112,19 @@ def test_what_a_run_that_diverged_did_not_come_to_is_no_number(tmp_path):
     assert kept == pytest.approx(early)
     assert _found(run, 0.45)["rounds_to_target"] == 4
     assert _found(run, 0.6) == {"rounds_to_target": 10}, "never, and not in the round after it diverged"
+
+
+@pytest.mark.parametrize(("score_every", "half"), [(4, 0.5), (3, "diverged"), (0, "diverged")])
+def test_what_was_scored_before_a_run_diverged_is_a_number(score_every, half, tmp_path):
+    """Half of twelve rounds is six: the last that was scored by then is the fourth, or might have been the sixth."""
+    run = _diverged(tmp_path / "run", scored=True)
+    run.write_spec(_of(run, rounds=12).model_copy(update={"score_every": score_every}))
+    rows = [row for row in run.table("scores.csv") if row["round"] == 4]
+    run.write_table("scores.csv", rows, list(rows[0]))
+    accuracies = [r for r in curves(RunFolder(run.path)) if r["metric"] == "accuracy"]
+    found = {r["setting"]: r.get("status", r["value"]) for r in accuracies}
+    assert found["rounds=half"] == half
+    assert found["rounds=all"] == found["rounds=best"] == "diverged"
 
 
 def test_a_classifier_that_diverged_before_it_was_scored_says_so(tmp_path):

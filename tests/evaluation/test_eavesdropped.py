@@ -1,5 +1,6 @@
 """Attacks in numbers: images whose answers are known, and metrics against their definitions."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,7 +117,18 @@ def test_nmse_by_hand():
     assert nmse(images, reference) == pytest.approx((1 / 2 + 9 / 4) / 2)
     assert nmse(images / 10, reference / 10) == pytest.approx(nmse(images, reference)), "it is relative, however dark"
     assert nmse(reference, reference) == 0
-    assert nmse(images, torch.zeros_like(images)) == 0, "of images that are all 0 nothing is said"
+    black = torch.zeros_like(images)
+    assert nmse(black, black) == 0
+    assert math.isnan(nmse(images, black)), "no image is a perfect match of black ones but a black one"
+
+
+def test_beside_a_cloud_that_makes_black_images_there_is_no_error_relative_to_them(judge, tmp_path):
+    labels, black = np.array([3, 4]), np.zeros((2, 1, 16, 16), np.uint8)
+    made = {"made/0/labels": labels, "made/0/user": black, "made/0/cloud": black}
+    made["made/0/fresh"] = np.stack([_image(label) for label in labels])
+    rows = [r for r in attacks(_run(tmp_path, made)) if r["metric"].startswith("nmse")]
+    found = {(r["metric"], r["role"]) for r in rows}
+    assert found == {("nmse", "user"), ("nmse_0_1", "user"), ("nmse", "attacker-fresh")}
 
 
 def test_distances_from_the_cloud_by_hand(judge, tmp_path):

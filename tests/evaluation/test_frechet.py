@@ -14,7 +14,7 @@ from pytorch_fid.inception import fid_inception_v3
 from common.errors import InputError
 from common.run_folder import RunFolder
 from evaluation import frechet
-from evaluation.frechet import INCEPTION, frechet_distance, gaussian
+from evaluation.frechet import INCEPTION, NoDistance, frechet_distance, gaussian
 from evaluation.judge import JudgeNetwork, load, save
 from tests.mutation import mutated
 
@@ -77,7 +77,7 @@ def test_a_collapsed_generator_has_a_distance_and_a_singular_reference_has_none(
     collapsed = gaussian(np.repeat(rng.normal(size=(1, 3)), 50, axis=0), "generated")
     trace = np.trace(reference[1])
     assert frechet_distance(collapsed, reference) == pytest.approx(np.square(collapsed[0] - reference[0]).sum() + trace)
-    with pytest.raises(InputError, match="covariance of the reference images is singular"):
+    with pytest.raises(NoDistance, match="covariance of the reference images is singular"):
         frechet_distance(reference, collapsed)
 
 

@@ -82,6 +82,18 @@ def test_what_a_run_that_diverged_did_not_come_to_is_no_number(tmp_path):
     assert read == {"75": pytest.approx(0.67), "90": "diverged"}, "75 was read after two rounds"
 
 
+def test_a_run_that_diverged_and_was_scored_when_nobody_asked_is_read_where_it_came_to(tmp_path):
+    """After rounds 2 and 10 of 12: at a sixth and at 5/6 it was scored, and by the last it had diverged."""
+    run = _scored(tmp_path / "run")
+    training = run.spec.training.model_copy(update={"rounds": 12})
+    run.write_spec(run.spec.model_copy(update={"training": training, "score_every": 0}))
+    run.write_provenance({"status": "diverged"})
+    for share, read in ((1 / 6, 0.67), (10 / 12, 0.75), (1.0, "diverged")):
+        rows = generalisation(RunFolder(run.path), after={"d": {"75": share}})
+        (found,) = [r for r in rows if r["domain"] == "75" and not r["setting"] and not r["protocol"]]
+        assert found.get("status", found["value"]) == (read if isinstance(read, str) else pytest.approx(read))
+
+
 def check_curves(measure, folder) -> None:
     found = {r["setting"]: r["value"] for r in measure(_scored(folder)) if r["metric"] == "accuracy"}
     assert found == pytest.approx(

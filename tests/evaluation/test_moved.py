@@ -7,6 +7,7 @@ from common.errors import InputError
 from evaluation.moved import moved
 from tests.evaluation.pictures import left, picture, protocol
 from tests.mutation import mutated
+from tests.wrong import refused
 
 pytestmark = pytest.mark.usefixtures("reader")
 restyling = protocol("padpaf", "restyling")
@@ -165,6 +166,38 @@ def test_images_from_codes_of_either_kind_of_encoder_are_judged(tmp_path):
     assert found["shared-encoder", "mark_agreement", "swap=c"] == 1
     assert found["own-encoder", "mark_agreement", "swap=c"] == 0
     assert found["own-encoder", "reconstruction_error", ""] == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("client/0/reconstructed", ["must have 50 along 'client 0 real'"]),
+        ("own/client/0/reconstructed", ["must have 50 along 'client 0 real'"]),
+        ("swap/0/1/c", ["must have 50 along 'exchanged of 0 with 1'"]),
+        ("client/0/real/labels", ["must have 50 along 'client 0 real'"]),
+    ],
+)
+def test_images_of_the_same_codes_are_as_many(key, words, tmp_path):
+    arrays = _swapped("c")
+    with refused(f"samples.npz: {key}", *words):
+        _by(tmp_path, arrays | {key: arrays[key.removeprefix("own/")][1:]})
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_no_more_images_are_edited_than_there_are_of_either_client(short, tmp_path):
+    arrays = _swapped("c")
+    names = ("real", "reconstructed", "real/labels")
+    with refused("samples.npz: swap/0/1: must be at most 49 images, as there are of either, got 50"):
+        _by(tmp_path, arrays | {f"client/{short}/{name}": arrays[f"client/{short}/{name}"][1:] for name in names})
+
+
+def test_a_pair_of_which_no_image_was_edited_has_no_part_in_the_mean(tmp_path, recwarn):
+    arrays = _swapped("c")
+    whole = _by(tmp_path / "whole", arrays)
+    assert _by(tmp_path / "some", arrays | {f"swap/0/1/{code}": picture([]) for code in "zc"}) == pytest.approx(
+        whole, abs=0.1
+    )
+    assert not recwarn.list
 
 
 # ---- translation

@@ -136,6 +136,29 @@ def test_thirty_decibels_are_enough_to_be_recovered(tmp_path):
         assert set(values) == {"psnr", "recovered"}, "no labels were needed"
 
 
+def test_an_image_that_is_the_same_is_at_120_decibels():
+    same = np.random.default_rng(6).integers(0, 256, (2, 1, 8, 8), dtype=np.uint8)
+    assert psnr(same, same) == pytest.approx(120)
+
+
+@pytest.mark.parametrize("empty", ["members", "others"])
+def test_a_user_without_images_of_either_kind_has_no_part_in_membership(empty, tmp_path, recwarn):
+    arrays = {"membership/1/members": np.array([2.0, 3.0]), "membership/1/others": np.array([0.0, 1.0])}
+    whole = list(membership(_run(tmp_path, arrays)))
+    arrays |= {f"membership/0/{who}": np.zeros(0 if who == empty else 3) for who in ("members", "others")}
+    assert list(membership(_run(tmp_path, arrays))) == whole
+    assert list(membership(_run(tmp_path, {key: x for key, x in arrays.items() if "/0/" in key}))) == []
+    assert not recwarn.list
+
+
+def test_a_user_without_images_has_no_part_in_inversion(tmp_path):
+    true = np.random.default_rng(5).integers(0, 256, (2, 1, 8, 8), dtype=np.uint8)
+    arrays = {"inverted/1/true": true, "inverted/1/found": true}
+    whole = list(inversion(_run(tmp_path, arrays)))
+    arrays |= {"inverted/0/true": true[:0], "inverted/0/found": true[:0]}
+    assert list(inversion(_run(tmp_path, arrays))) == whole
+
+
 def test_runs_without_either_are_not_measured(tmp_path):
     run = _run(tmp_path, {"made/0/labels": np.zeros(1, int)})
     assert [*membership(run), *inversion(run)] == []

@@ -18,6 +18,7 @@ from evaluation.frechet import frechet_distance, gaussian
 from evaluation.transport import exact, flat, sinkhorn
 from methods.fedinb import FedINB
 from tests.mutation import mutated
+from tests.wrong import refused
 
 DOMAINS = ("0", "30", "60")
 LABELS = np.array([0, 1, 1, 0, 1, 0, 0, 1])
@@ -250,6 +251,45 @@ def test_of_three_classes_the_first_of_each_are_taken_in_their_order():
     assert translated._of_each_class(labels, 7).tolist() == [0, 1, 2, 4, 5, 6]
 
 
+def test_fewer_images_than_classes_in_each_domain_are_refused(tmp_path):
+    run = _run(tmp_path, _perfect)
+    with refused("translation.test_images: must be at least 6, an image of each of 2 classes in each of 3", "got 5"):
+        list(translated.translation(run, extractors=[], test_images=[5]))
+    assert list(translated.translation(run, extractors=[], test_images=[6]))
+
+
+@pytest.mark.parametrize("file", ["samples.npz", "after-1.npz"])
+def test_images_of_a_domain_of_which_there_are_no_real_ones_are_refused(file, tmp_path):
+    run = _run(tmp_path, _perfect)
+    arrays = run.samples if file == "samples.npz" else run.after(1)
+    run.write_arrays("samples.npz", {key: x for key, x in run.samples.items() if key not in ("real/60", "label/60")})
+    if file == "after-1.npz":
+        run.write_arrays("after-0.npz", {key: x for key, x in run.after(0).items() if "60" not in key})
+    else:
+        for round in (0, 1):
+            (tmp_path / f"after-{round}.npz").unlink()
+    assert "translated/0/60" in arrays
+    with refused(f"{file}: translated/0/60: samples.npz has no array 'real/60'"):
+        list(translated.translation(RunFolder(tmp_path), extractors=[]))
+
+
+def test_as_many_images_are_translated_after_a_round_as_there_are_at_the_end(tmp_path):
+    run = _run(tmp_path, _perfect)
+    run.write_arrays("after-0.npz", {"translated/0/30": REAL["0"][:4]})
+    with refused("after-0.npz: translated/0/30: must be as many images as 'real/0' of samples.npz"):
+        list(translated.translation(RunFolder(tmp_path), extractors=[]))
+
+
+def test_of_a_single_domain_there_is_no_distance_between_two(tmp_path):
+    run = _run(tmp_path, _perfect)
+    for round in (0, 1):
+        (tmp_path / f"after-{round}.npz").unlink()
+    alone = {"real/0": REAL["0"], "label/0": LABELS, "translated/0/0": REAL["0"]}
+    run.write_arrays("samples.npz", alone | {"other/30": REAL["30"], "other-label/30": LABELS})
+    found = {r["metric"] for r in translated.translation(RunFolder(tmp_path), extractors=[])}
+    assert found == {metric for metric in METRICS if "between" not in metric}
+
+
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
@@ -342,6 +382,19 @@ def test_where_there_are_too_few_images_only_their_frechet_distance_is_missing(t
     assert said.endswith("left out: fid: domain 0 has 8 images, but needs more than the 64 features")
 
 
+def test_where_a_domains_features_are_all_alike_only_frechet_distances_are_missing(tmp_path, monkeypatch, capsys):
+    def features(images: np.ndarray) -> np.ndarray:
+        return images[:, 0, 0, :4] * 0.0
+
+    monkeypatch.setattr(translated, "extractor", lambda name, run: (features, "0123456789"))
+    run = _run(tmp_path, _perfect)
+    rows = list(translated.translation(run, extractors=["domain-classifier"]))
+    assert rows == list(translated.translation(run, extractors=[]))
+    said = set(capsys.readouterr().err.splitlines())
+    assert len(said) == 1
+    assert "left out: fid: the covariance of the reference images is singular" in said.pop()
+
+
 def _name(row: dict) -> tuple[str, str, str]:
     return row["metric"].partition(":")[0], row["setting"], row["control"]
 
@@ -380,6 +433,13 @@ def test_what_was_exchanged_is_counted_for_one_client(tmp_path):
 def test_another_count_is_caught(right, wrong, tmp_path):
     with mutated("evaluation.translated", "exchanged", right, wrong) as mutant, pytest.raises(AssertionError):
         check_exchanged(tmp_path, mutant)
+
+
+@pytest.mark.parametrize("gone", ["partition.csv", "traffic.csv"])
+def test_nothing_is_said_of_what_one_client_exchanged_where_it_is_not_on_record(gone, tmp_path):
+    _run(tmp_path, _identity)
+    (tmp_path / gone).unlink()
+    assert [r["metric"] for r in translated.exchanged(RunFolder(tmp_path))] == ["train_time"]
 
 
 def test_iterations_are_the_trials_of_all_layers(tmp_path):
