@@ -17,12 +17,9 @@ def membership(run: RunFolder) -> Iterator[dict[str, Any]]:
     An image is said to be a member if the model's loss on it, or the discriminator's on it as a real image, is below a
     threshold. `auc`: over all thresholds, how often a training image of the user has a lower loss than another image;
     0.5 is a guess. `auc_low`, `auc_high`: its 95 % interval by DeLong et al. 1988, which needs two images of each
-<<<<<<< HEAD
     kind. By user, and in the mean over users, without an interval: users are asked about images that they have in
-    common, and how their areas go together is not known.
-=======
-    kind. By user, and in the mean over users; of a user without images of either kind there is nothing to tell apart.
->>>>>>> bad-folders
+    common, and how their areas go together is not known. Of a user without images of either kind there is nothing to
+    tell apart.
     """
     users = _users(run, "membership", "members", "others")
     found = [auc(*(run.samples[f"membership/{user}/{who}"] for who in ("members", "others"))) for user in users]

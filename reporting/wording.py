@@ -128,7 +128,7 @@ NAMES = names(
             "other": ("control: others", "other images of the target"),
             "blur-0.5": ("control: others, blur 0.5", "other images of the target, blurred by half a pixel"),
             "blur-1": ("control: others, blur 1", "other images of the target, blurred by 1 pixel"),
-            "blur-2": ("control: others, blur 2", "other images of the target, blurred by 2 pixels in a window of five"),
+            "blur-2": ("control: others, blur 2", "other images of the target, blurred by 2 pixels, within five"),
             "ceiling": "ceiling: real images",
             "even-classes": ("ceiling: even", "as many images of each class"),
             "supervised": "ceiling: trained with labels",
