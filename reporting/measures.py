@@ -86,11 +86,14 @@ def marked(layout: Layout, groups: Found) -> dict[Key, Judgement]:
             lacking = measure.lacks if _row(layout, key) in able else layout.unable.get(measure.ability, "")
             judged[key] = _unmarked(groups[key], _why_no_rank(methods) if layout.ranked_over else lacking)
         for scale in dict.fromkeys(found.scale for found in methods.values()):  # only of one scale are compared
-            alike = {key: found for key, found in methods.items() if found.scale == scale}
+            alike = {key: other for key in methods for other in groups[key][::-1] if other.scale == scale}
+            said: dict[Key, Judgement] = {}
             if layout.ranked_over:
-                judged |= within_critical_difference(alike)
+                said = within_critical_difference(alike)
             elif measure.better:
-                judged |= against_best(alike, measure.better == "high")
+                said = against_best(alike, measure.better == "high")
+            # who is shown by another scale's number is no less a rival at this one
+            judged |= {key: judgement for key, judgement in said.items() if methods[key].scale == scale}
     return judged
 
 

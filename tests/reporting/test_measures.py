@@ -142,6 +142,13 @@ def test_numbers_of_two_scales_are_not_compared():
     cells = _cells(*_several("a", *FIRST), *_several("b", *BEHIND), *_several("c", 1.0, 1.0, 1.0, scale="digits"))
     assert cells["a", "own", ""]["verdict"] == Verdict.BEST
     assert cells["c", "own", ""]["verdict"] == Verdict.NOT_PUBLISHED, "alone at its scale"
+    better = _several("a", *FIRST, differs="training.rounds")
+    both = [*better, *_several("a", *FIRST, scale="digits")]  # which stands for it, as it is as published
+    worse = [*_several("b", *BEHIND, differs="training.rounds"), *_several("c", *NEAR, differs="training.rounds")]
+    cells = _cells(*both, *worse)
+    assert cells["a", "own", ""]["verdict"] == Verdict.NOT_PUBLISHED, "alone at the scale that stands for it"
+    assert cells["b", "own", ""]["verdict"] == Verdict.NOT_PUBLISHED, "and it is before the others at theirs"
+    assert cells["c", "own", ""]["verdict"] == Verdict.NEAR_BEST
 
 
 def test_ceilings_stand_apart_and_are_not_the_best():

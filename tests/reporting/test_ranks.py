@@ -183,6 +183,18 @@ def test_a_block_in_which_all_diverged_is_one_in_which_nobody_has_a_rank():
     assert {*_cells(records)["verdict"]} == {Verdict.NOT_MEASURED}
 
 
+@pytest.mark.parametrize("left", [3, 2])
+def test_ranks_are_among_all_that_were_ranked_at_a_scale(left):
+    """A method that another scale's ranks stand for was ranked at this one, too, and Friedman's test needs three."""
+    names = list("abcdef")
+    order = np.tile(np.linspace(0.9, 0.1, 6), (4, 1))
+    here, there = _records(order, names), _records(order[:, left:], names[left:]).assign(scale="digits")
+    cells = _cells(pd.concat([here.assign(differs="training.rounds"), there]))
+    assert "best of 6 in 4 blocks" in cells.loc["a", "why"]
+    assert f"best of {6 - left} in 4 blocks" in cells.loc[names[left], "why"]
+    assert cells.loc["b", "verdict"] == Verdict.NEAR_BEST
+
+
 def test_ceilings_are_not_ranked():
     values = np.random.default_rng(0).normal(size=(4, 4))
     cells = _cells(_records(values, ["a", "b", "c", "centralized"]))
