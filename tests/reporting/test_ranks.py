@@ -148,6 +148,11 @@ def test_each_data_set_is_a_block_whose_seeds_are_averaged():
     assert cells["ours"].tolist() == [3, 4, 2, 1]
     fewer = _frame(*(row for row in rows if row["method"] != "b" or row["seed"] != "2" or row["dataset"] != "x"))
     assert "left out of the ranks" in _cells(fewer).loc["b", "why"], "whose mean would be over other seeds"
+    shifted = [row | {"seed": str(int(row["seed"]) + 1)} if row["method"] == "b" else row for row in rows]
+    assert {*_cells(_frame(*shifted))["why"]} == {NO_RANKS}, "as many seeds, but nobody has all"
+    shifted += [row for row in rows if row["method"] == "b" and row["seed"] == "0"]
+    only = _cells(_frame(*shifted, *(_record("e", s, 2.5, dataset=d) for s in range(4) for d in "xyz")))
+    assert {*only["why"]} == {NO_RANKS}, "two methods have them all"
     diverged = _frame(*rows)
     diverged.loc[(diverged["method"] == "a") & (diverged["seed"] == "1"), "value"] = np.nan
     assert "left out of the ranks" in _cells(diverged).loc["a", "why"]
