@@ -277,14 +277,13 @@ def _trend(
 ) -> Judgement:
     """Whether ours is on the paper's side of the reference; without one, what could be said without it."""
     if reference is None or not isfinite(reference[0].mean):
-        why = firm.why if firm.verdict is Verdict.UNDECIDED else f"{firm.why}, and no row to see a trend from"
-        return Judgement(firm.verdict, why)
+        return _without_trend(firm, f"{firm.why}, and no row to see a trend from")
     theirs = paper.value - reference[1].value
     if not _apart(paper, reference[1]):
-        return Judgement(Verdict.NOT_COMPARABLE, "the paper's own numbers are too close for a trend")
+        return _without_trend(firm, "the paper's own numbers are too close for a trend")
     differences = within_seeds(ours, reference[0]).values()
     if not differences:
-        return Judgement(Verdict.NOT_COMPARABLE, "no seed that the reference row has, too")
+        return _without_trend(firm, "no seed that the reference row has, too")
     if is_counted(ours) and is_counted(reference[0]):
         same = np.sign(np.mean([*differences])) == np.sign(theirs)
         return Judgement(Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS, "counted, no test")
@@ -299,6 +298,11 @@ def _trend(
     same = (above < 0.5) == (theirs > 0)
     holds = Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS
     return Judgement(holds, f"{plural(len(differences), 'seed')}, t-test within seeds, p = {p:.2g}")
+
+
+def _without_trend(firm: Judgement, why: str) -> Judgement:
+    """Where there is none to see: undecided as published stays so, and else nothing can be compared."""
+    return firm if firm.verdict is Verdict.UNDECIDED else Judgement(Verdict.NOT_COMPARABLE, why)
 
 
 def _apart(paper: Printed, reference: Printed) -> bool:
