@@ -106,7 +106,7 @@ class Referee:
     def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
         """Whether a difference is."""
         values, mean = [*difference.values.values()], difference.mean
-        plain = mean > 0 or (or_equal and mean == 0)
+        plain = mean >= ROUNDING or (or_equal and mean > -ROUNDING)
         if not difference.random:
             return plain
         known = self.differences.setdefault(difference.kind, [])
@@ -116,7 +116,7 @@ class Referee:
         if self.spreads is None:
             return plain
         p = above_zero(values, self.spreads.get(difference.kind, Spread()))
-        tie = p == 0.5 and len(values) > 1 and len({*values}) == 1  # seed by seed; a single one may be chance
+        tie = len(values) > 1 and max(map(abs, values)) < ROUNDING  # seed by seed; a single one may be chance
         if tie and not difference.metrics & CENSORED:
             return plain
         return self._decided(p)

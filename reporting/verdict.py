@@ -202,6 +202,8 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
     values = np.asarray([*differences])
     mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     error = max(own, spread.std) / sqrt(len(values))
+    if abs(mean) < ROUNDING and error < ROUNDING:  # what computing leaves of a tie
+        mean, error = 0.0, 0.0
     if error == 0:  # a single difference, and nothing that varies where others are alike, tells nothing
         return nan if len(values) == 1 else 0.5 if mean == 0 else float(mean < 0)
     return float(stats.t.sf(mean / error, freedom))
@@ -258,12 +260,13 @@ def _firm(ours: Evidence, paper: Printed) -> Judgement:
     if ours.grade is not Grade.AS_PUBLISHED:
         return Judgement(Verdict.NOT_COMPARABLE, ours.grade)
     if is_counted(ours):
-        near = abs(ours.mean - paper.value) <= margin + 1e-9
+        near = abs(ours.mean - paper.value) <= margin + ROUNDING
         return Judgement(Verdict.AGREES if near else Verdict.DISAGREES, "counted, no test")
     if ours.seeds < SEEDS:
         return Judgement(Verdict.UNDECIDED, f"{plural(ours.seeds, 'seed')}, of which {SEEDS} are needed")
-    equivalent = max(above_zero([margin + sign * (value - paper.value) for value in values]) for sign in (1, -1))
-    apart = 2 * min(above_zero([sign * (value - paper.value) - margin for value in values]) for sign in (1, -1))
+    bound = margin + 2 * ROUNDING  # what lies on the margin is within it, and no tie
+    equivalent = max(above_zero([bound + sign * (value - paper.value) for value in values]) for sign in (1, -1))
+    apart = 2 * min(above_zero([sign * (value - paper.value) - bound for value in values]) for sign in (1, -1))
     if equivalent < ALPHA:
         return Judgement(Verdict.AGREES, f"within {margin:.3g}: TOST, p = {equivalent:.2g}")
     if apart < ALPHA:

@@ -57,6 +57,9 @@ CASES = {
         Verdict.UNDECIDED,
     ),
     "SSIM of noise and of a copy": (_ours(0.5, 0.5, 0.5), Printed(0.0196, "ssim", "score"), Verdict.DISAGREES),
+    "on the margin": (_ours(0.81, 0.81, 0.81), Printed(0.80), Verdict.AGREES),  # by 1e-17 beyond it as computed
+    "on the margin, and within as computed": (_ours(0.41, 0.41, 0.41), Printed(0.40), Verdict.AGREES),
+    "on the margin below": (_ours(0.79, 0.79, 0.79), Printed(0.80), Verdict.AGREES),
     "a printed deviation": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93, std=0.04, runs=4), Verdict.AGREES),
     "the same without it": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93), Verdict.DISAGREES),
 }
@@ -132,6 +135,13 @@ def test_one_difference_and_rows_that_do_not_vary_tell_nothing():
         judged = verdict(reduced[0], paper[0], (reduced[1], paper[1]), spread)
         assert judged.verdict == Verdict.WITHIN_NOISE
         assert "no row with several that vary" in judged.why
+
+
+def test_a_difference_that_computing_leaves_is_none():
+    left = 0.1 + 0.2 - 0.3
+    assert left > 0
+    assert above_zero([left] * 3) == above_zero([-left, left, -left]) == above_zero([0.0] * 3) == 0.5
+    assert above_zero([2e-8] * 3) < 0.001, "as small as distances are between images and their copies"
 
 
 def test_papers_numbers_that_are_a_tolerance_apart_show_no_trend():
