@@ -53,7 +53,8 @@ def _with_ceilings(layout: Layout, ours: pd.DataFrame) -> pd.DataFrame:
     ours = ours.assign(control=ours["control"].mask(apart & ~controls, POOLED))
     for column in layout.rows:
         ours[column] = ours[column].mask(controls, "")
-    ours.loc[controls, "differs"] = " ".join(sorted({*" ".join(ours.loc[controls, "differs"]).split()}))
+    of_scale = ours.loc[controls].groupby("scale")["differs"]
+    ours.loc[controls, "differs"] = of_scale.transform(lambda keys: " ".join(sorted({*" ".join(keys).split()})))
     return ours
 
 

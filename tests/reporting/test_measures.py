@@ -191,10 +191,22 @@ def test_what_a_run_costs_does_not_depend_on_what_else_was_measured_otherwise():
     assert (cell["differs"], cell["passed_over"], cell["seeds"]) == ("network.width", "", 3)
 
 
+def test_a_table_without_floors_has_none():
+    assert {control for *_, control in _cells(*_several("a", *FIRST))} == {""}
+
+
 def test_a_floor_is_the_mean_over_the_methods_it_was_measured_on():
     rows = [*_several("a", 0.1, control="untrained"), *_several("b", 0.3, control="untrained"), *_several("a", 0.9)]
     cell = _cells(*rows)["", "own", "untrained"]
     assert (cell["ours"], cell["seeds"]) == (pytest.approx(0.2), 1)
+
+
+def test_what_a_floor_differs_in_is_of_its_own_scale():
+    of_two = {"control": "untrained", "differs": "network.width"}, {"control": "untrained", "scale": "digits"}
+    cell = _cells(*_several("a", *FIRST), *_several("a", 0.1, **of_two[0]), *_several("a", 0.2, **of_two[1]))
+    floor = cell["", "own", "untrained"]
+    assert (floor["scale"], floor["differs"], floor["grade"]) == ("digits", "", "as published")
+    assert floor["passed_over"] == "0.1 at tiny, reduced, 1 seed"
 
 
 def test_columns_stand_in_the_order_of_the_layout_above_controls_as_well():
