@@ -1,5 +1,6 @@
 """Reading records and published numbers, and the averages that papers print."""
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +44,8 @@ def read_csv(file: Path) -> pd.DataFrame:
     """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are."""
     try:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{file}: cannot be read as CSV ({error})") from error
+    except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{file}: cannot be read as CSV ({' '.join(str(error).split())})") from error
 
 
 def read_rows(file: Path) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """Evidence: how far a run is from the published one, and which of several is the best."""
 
+import gzip
+
 import pandas as pd
 import pytest
 
@@ -86,6 +88,20 @@ def test_a_file_that_is_no_table_of_records(change, said, tmp_path):
     change(rows).to_csv(tmp_path / "records.csv", index=False)
     with pytest.raises(InputError, match=said):
         read_rows(tmp_path / "records.csv")
+
+
+@pytest.mark.parametrize(("kept", "rest"), [(14, b""), (10, b"\xff" * 1000)], ids=["cut", "spoilt"])
+def test_a_compressed_file_that_was_cut_or_spoilt(kept, rest, tmp_path):
+    (tmp_path / "records.csv.gz").write_bytes(gzip.compress(b"a file of records")[:kept] + rest)
+    with pytest.raises(InputError, match=r"records.csv.gz: cannot be read as CSV"):
+        read_rows(tmp_path / "records.csv.gz")
+
+
+def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path):
+    (tmp_path / "records.csv").write_text(f"{','.join(COLUMNS)}\n{','.join(COLUMNS)}\n{',' * 99}\n")
+    with pytest.raises(InputError) as error:
+        read_rows(tmp_path / "records.csv")
+    assert "\n" not in str(error.value)
 
 
 def test_the_reference_records_know_how_far_they_are():

@@ -191,6 +191,11 @@ def test_what_a_run_costs_does_not_depend_on_what_else_was_measured_otherwise():
     assert (cell["differs"], cell["passed_over"], cell["seeds"]) == ("network.width", "", 3)
 
 
+def test_a_control_that_nobody_knows_stands_behind_those_that_are_known():
+    cells = _cells(*(_several("a", 0.1, control=c)[0] for c in ("my-floor", "untrained", "ceiling")), *_several("a", 1))
+    assert [control for _, _, control in cells if control] == ["untrained", "ceiling", "my-floor"]
+
+
 def test_a_table_without_floors_has_none():
     assert {control for *_, control in _cells(*_several("a", *FIRST))} == {""}
 
