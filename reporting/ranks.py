@@ -112,6 +112,8 @@ def friedman(ranks: pd.DataFrame) -> float:
     Args:
         ranks: (blocks, methods), in each block from 1 on.
     """
+    if ranks.nunique(axis=1).max() == 1:  # all tie in every block, and the statistic is 0 / 0
+        return 1.0
     blocks, methods = ranks.shape
     statistic = float(stats.friedmanchisquare(*ranks.to_numpy().T).statistic)
     rest = blocks * (methods - 1) - statistic

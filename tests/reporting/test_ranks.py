@@ -103,6 +103,12 @@ def test_friedman_sees_in_ranks_that_are_drawn_at_random_what_chance_gives():
     assert friedman(pd.DataFrame(np.tile(np.arange(1.0, 6), (10, 1)))) == 0
 
 
+def test_where_all_tie_everywhere_all_are_alike():
+    assert friedman(pd.DataFrame(np.full((4, 3), 2.0))) == 1
+    verdicts = _cells(_records(np.full((4, 3), 0.5), list("abc")))["verdict"]
+    assert sorted(verdicts) == [Verdict.BEST, Verdict.NEAR_BEST, Verdict.NEAR_BEST]
+
+
 def test_the_best_is_told_from_the_worst_and_not_from_its_neighbour():
     order = np.tile(np.linspace(0.9, 0.1, 5), (10, 1))
     order[::2, :2] = order[::2, 1::-1]  # the first two take turns
