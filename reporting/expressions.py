@@ -386,7 +386,7 @@ def _unknown(truths: list[Truth], *, otherwise: bool) -> Truth:
     return next(iter([*hidden, *unknown]), otherwise)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Count:
     """How many of several comparisons hold: between so many and so many."""
 
@@ -402,6 +402,13 @@ class Count:
 
     def __ge__(self, bound: float) -> Any:
         return self._known(operator.ge, bound)
+
+    def __eq__(self, number: Any) -> Any:
+        if self.least < self.most and self.least <= number <= self.most:
+            return Unknown()
+        return self.least == number == self.most
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass

@@ -71,6 +71,11 @@ def test_all_is_known_when_no_completion_changes_it(truths):
         ("sum(q('accuracy', method=m) for m in ('a', 'b')) == 1", True),
         ("sum(q('accuracy', method=m) for m in ('a', 'z')) > 0", None),
         ("q('accuracy', method=('a', 'y')) == 0.75", True),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'ab') == 1", True),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'ab') == 2", False),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'abz') == 1", None),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'abz') != 1", None),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'abz') == 3", False),
         ("q('fid', method='a') < 3", None),
     ],
 )
