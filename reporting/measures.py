@@ -155,7 +155,7 @@ TEST = (
 def _behind(differences: list[float]) -> Judgement:
     """Whether another is behind the best, by how far the best is before it with each seed."""
     if len(differences) < SEEDS:
-        return Judgement(Verdict.NOT_PUBLISHED, f"{plural(len(differences), 'seed')} in common with the best")
+        return Judgement(Verdict.NEAR_BEST, f"{plural(len(differences), 'seed')} in common with the best")
     p = above_zero(differences)
     verdict = Verdict.NEAR_BEST if p >= ALPHA else Verdict.NOT_PUBLISHED
     return Judgement(verdict, f"against the best: t-test within seeds, p = {p:.2g}")

@@ -122,6 +122,12 @@ def test_with_two_seeds_nothing_is_marked_and_the_page_says_so():
     assert NO_MARKS not in marked
 
 
+def test_one_with_other_seeds_is_not_told_from_the_best():
+    other = [_record("b", seed, value) for seed, value in enumerate(BEHIND, 7)]
+    cell = _cells(*_several("a", *FIRST), *other)["b", "own", ""]
+    assert (cell["verdict"], cell["why"]) == (Verdict.NEAR_BEST, "0 seeds in common with the best")
+
+
 def test_one_with_fewer_seeds_or_without_a_number_is_not_compared():
     cells = _cells(
         *_several("a", *FIRST),
