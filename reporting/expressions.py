@@ -20,8 +20,9 @@ import pandas as pd
 
 from common.errors import InputError
 from common.records import IDENTITY
-from reporting.evidence import ROUNDING, Evidence, as_one
+from reporting.evidence import Evidence, as_one
 from reporting.verdict import ALPHA, SEEDS, TIMED, BySeed, Spread, above_zero, is_counted, wider
+from reporting.wording import ROUNDING
 
 CONSTANTS = {
     "SSL": ("simclr", "simsiam"),
