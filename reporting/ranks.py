@@ -49,7 +49,7 @@ def _ranked(part: pd.DataFrame, layout: Layout, high: bool) -> pd.DataFrame:
     part = part.assign(block=blocks, unit="rank", differs=" ".join(sorted({*" ".join(part["differs"]).split()})))
     cells = part.groupby(["block", *layout.rows], sort=False)
     seeds = cells["seed"].nunique()
-    whole = seeds == seeds.index.get_level_values("block").map(part.groupby("block")["seed"].nunique())
+    whole = seeds == part.groupby("block")["seed"].nunique().reindex(seeds.index, level="block")
     means = cells["value"].agg(partial(pd.Series.mean, skipna=False)).where(whole)
     table = means.unstack(layout.rows, sort=False)  # noqa: PD010 -- pivot_table drops a block in which all diverged
     matrix = table.dropna(axis="columns")
