@@ -1,5 +1,6 @@
 """Everything that the board needs: the configuration of all papers, and all records below a folder."""
 
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -63,11 +64,12 @@ def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:
     """The figures of a paper with data in them: whether they are drawn, and of what."""
     printed = read_csv(PUBLISHED / "figures.csv").query("paper == @paper and kind != 'diagram' and panel == ''")
     numbered = [f"figure{n}" for n in printed["figure"] if n.isdecimal()]
-    rows = []
+    read, rows = cache(_records_of), []
     for name in dict.fromkeys([*numbered, *config.figures]):
         figure = config.figures.get(name)
         drawn = {file.parent.parent: file for file in sorted(folder.glob(f"*/figures/{paper}-{name}.png"))}
-        shown = next((_drawn_from(paper, figure, place) for place in drawn if figure), None)
+        several = [_drawn_from(paper, figure, read(place)) for place in drawn] if figure else []
+        shown = min(filter(None, several), key=lambda found: found.rank, default=None)
         rows.append(
             {
                 "paper": paper,
@@ -81,9 +83,12 @@ def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _drawn_from(paper: str, figure: Figure, place: Path) -> Evidence | None:
+def _records_of(place: Path) -> pd.DataFrame:
+    return pd.concat(map(read_records, record_files(place)))
+
+
+def _drawn_from(paper: str, figure: Figure, records: pd.DataFrame) -> Evidence | None:
     """The records of the runs that a figure was drawn from, as evidence."""
-    records = pd.concat(map(read_records, record_files(place)))
     ours = records[(records["paper"] == paper) & (records["kind"] == "result") & (records["measured_as"] == "")]
     if figure.data == "points":
         ours = ours[ours["dataset"] == "simpson"]

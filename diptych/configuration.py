@@ -105,8 +105,8 @@ class Layout(_Config):
             numbers of a measure apart, and the best methods are marked.
         unable: ability -> why a method has no number of it, where others have one.
         apart: column -> values of the methods that stand among the ceilings.
-        ranked_over: columns which, with the seed, make a block in which methods are ranked; the table then holds mean
-            ranks.
+        ranked_over: columns that make a block, in which methods are ranked by their means over seeds; the table then
+            holds mean ranks.
     """
 
     title: str

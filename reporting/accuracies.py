@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from reporting.canvas import PAPER, SSL, empty, legend_of_all, spread
+from reporting.canvas import PAPER, SSL, empty, legend_of_all, of_every_seed, spread
 from reporting.records import published
 
 
@@ -177,7 +177,8 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
         rows = rows.assign(round=[int(setting.removeprefix("rounds=")) for setting in rows["setting"]])
         keys = ["dataset", "called", "variant", "round"]
         names = {"accuracy": "accuracy", "accuracy_std_over_clients": "deviation"}
-        rows = rows.assign(column=rows["metric"].map(names), value=rows["value"].astype(float))
+        rows = rows.assign(column=rows["metric"].map(names), value=pd.to_numeric(rows["value"]))
+        rows = of_every_seed(rows, ["dataset", "called", "variant", "metric"], "round")
         curves = rows.pivot_table(index=keys, columns="column", values="value", sort=False).reset_index()
         if curves.empty:
             return empty()

@@ -21,7 +21,7 @@ PLAIN = {"setting": [""], "role": [""], "client": [""], "aggregate": ["none"], "
 """What is asked for where nothing else is said."""
 ABREAST = 3
 """Panels in a row of the figure at most."""
-LATER = ["scale", "run", *PLAIN]
+LATER = ["scale", "run", "method", "variant", *PLAIN]
 """What the same number of a run after other rounds has in common with it."""
 
 

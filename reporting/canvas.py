@@ -44,6 +44,17 @@ def spread(rows: pd.DataFrame) -> str | None:
     return "sd" if rows["seed"].nunique() >= 3 else None
 
 
+def of_every_seed(rows: pd.DataFrame, line: list[str], at: str) -> pd.DataFrame:
+    """What a line is drawn from: its rows at points (`at`, such as rounds) that each of its seeds has.
+
+    A mean over the seeds that are left would rise where a bad one diverges.
+    """
+    there = rows.dropna(subset=["value"])
+    seeds = rows.groupby(line)["seed"].nunique().rename("seeds")
+    left = there.groupby([*line, at])["seed"].transform("nunique")
+    return there[left == there[line].join(seeds, on=line)["seeds"]]
+
+
 def legend_of_all(figure: Figure) -> None:
     """One legend for all panels, on their right: what is in one of them need not be in another."""
     handles = (zip(*axis.get_legend_handles_labels(), strict=True) for axis in figure.axes)

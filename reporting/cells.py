@@ -186,9 +186,10 @@ def _controls(layout: Layout, ours: pd.DataFrame, plain: pd.DataFrame, supervise
 
 
 def _ordered(layout: Layout, printed: Rows, groups: Found) -> list[Key]:
-    """Published cells in the paper's order, then ours: further methods before controls."""
-    order = ["", *CONTROLS, CEILING]
-    return [*printed, *sorted((key for key in groups if key not in printed), key=lambda key: order.index(key[-1]))]
+    """Published cells in the paper's order, then ours: further methods before controls, unknown ones last."""
+    order = {control: n for n, control in enumerate(["", *CONTROLS, CEILING])}
+    ours = (key for key in groups if key not in printed)
+    return [*printed, *sorted(ours, key=lambda key: order.get(key[-1], len(order)))]
 
 
 def _is_erratum(note: str) -> bool:

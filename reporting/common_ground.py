@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from reporting.canvas import PAPER, empty, legend_of_all, lines_of
+from reporting.canvas import PAPER, empty, legend_of_all, lines_of, of_every_seed
 from reporting.ranks import NO_RANKS, critical_difference, nemenyi
 from reporting.wording import name_of
 
@@ -53,6 +53,7 @@ def against_bytes(records: pd.DataFrame) -> Figure:
     rows = rows[rows["metric"].isin(["accuracy", "bytes"]) & rows["setting"].str.fullmatch(r"rounds=\d+")]
     rows = rows.assign(round=rows["setting"].str.removeprefix("rounds=").astype(int))
     keys = ["dataset", "split", "called", "round"]
+    rows = of_every_seed(rows, ["dataset", "split", "called", "metric"], "round")
     curves = rows.pivot_table(values="value", index=keys, columns="metric", sort=False).reset_index()
     if "bytes" not in curves or "accuracy" not in curves:
         return empty()

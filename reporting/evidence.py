@@ -12,6 +12,7 @@ import pandas as pd
 
 from common.errors import InputError
 from reporting.records import read_records
+from reporting.wording import ROUNDING
 
 
 class Grade(StrEnum):
@@ -25,8 +26,6 @@ class Grade(StrEnum):
 RANK = list(Grade)
 AND = " and "
 """Between the scales of what rests on several."""
-ROUNDING = 1e-9
-"""What the means of one number may differ by that were taken in other orders."""
 USED = ["seed", "value", "scale", "metric", "unit", "differs", "budget", "stand_in", "measured_as", "run"]
 """The columns of a record that make evidence."""
 

@@ -20,8 +20,9 @@ import pandas as pd
 
 from common.errors import InputError
 from common.records import IDENTITY
-from reporting.evidence import ROUNDING, Evidence, as_one
+from reporting.evidence import Evidence, as_one
 from reporting.verdict import ALPHA, SEEDS, TIMED, BySeed, Spread, above_zero, is_counted, wider
+from reporting.wording import ROUNDING
 
 CONSTANTS = {
     "SSL": ("simclr", "simsiam"),
@@ -106,7 +107,7 @@ class Referee:
     def above_zero(self, difference: "Number", *, or_equal: bool) -> Truth:
         """Whether a difference is."""
         values, mean = [*difference.values.values()], difference.mean
-        plain = mean > 0 or (or_equal and mean == 0)
+        plain = mean >= ROUNDING or (or_equal and mean > -ROUNDING)
         if not difference.random:
             return plain
         known = self.differences.setdefault(difference.kind, [])
@@ -116,7 +117,7 @@ class Referee:
         if self.spreads is None:
             return plain
         p = above_zero(values, self.spreads.get(difference.kind, Spread()))
-        tie = p == 0.5 and len(values) > 1 and len({*values}) == 1  # seed by seed; a single one may be chance
+        tie = len(values) > 1 and max(map(abs, values)) < ROUNDING  # seed by seed; a single one may be chance
         if tie and not difference.metrics & CENSORED:
             return plain
         return self._decided(p)
@@ -386,7 +387,7 @@ def _unknown(truths: list[Truth], *, otherwise: bool) -> Truth:
     return next(iter([*hidden, *unknown]), otherwise)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Count:
     """How many of several comparisons hold: between so many and so many."""
 
@@ -402,6 +403,13 @@ class Count:
 
     def __ge__(self, bound: float) -> Any:
         return self._known(operator.ge, bound)
+
+    def __eq__(self, number: Any) -> Any:
+        if self.least < self.most and self.least <= number <= self.most:
+            return Unknown()
+        return self.least == number == self.most
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass

@@ -53,7 +53,8 @@ def _with_ceilings(layout: Layout, ours: pd.DataFrame) -> pd.DataFrame:
     ours = ours.assign(control=ours["control"].mask(apart & ~controls, POOLED))
     for column in layout.rows:
         ours[column] = ours[column].mask(controls, "")
-    ours.loc[controls, "differs"] = " ".join(sorted({*" ".join(ours.loc[controls, "differs"]).split()}))
+    of_scale = ours.loc[controls].groupby("scale")["differs"]
+    ours.loc[controls, "differs"] = of_scale.transform(lambda keys: " ".join(sorted({*" ".join(keys).split()})))
     return ours
 
 
@@ -86,11 +87,14 @@ def marked(layout: Layout, groups: Found) -> dict[Key, Judgement]:
             lacking = measure.lacks if _row(layout, key) in able else layout.unable.get(measure.ability, "")
             judged[key] = _unmarked(groups[key], _why_no_rank(methods) if layout.ranked_over else lacking)
         for scale in dict.fromkeys(found.scale for found in methods.values()):  # only of one scale are compared
-            alike = {key: found for key, found in methods.items() if found.scale == scale}
+            alike = {key: other for key in methods for other in groups[key][::-1] if other.scale == scale}
+            said: dict[Key, Judgement] = {}
             if layout.ranked_over:
-                judged |= within_critical_difference(alike)
+                said = within_critical_difference(alike)
             elif measure.better:
-                judged |= against_best(alike, measure.better == "high")
+                said = against_best(alike, measure.better == "high")
+            # who is shown by another scale's number is no less a rival at this one
+            judged |= {key: judgement for key, judgement in said.items() if methods[key].scale == scale}
     return judged
 
 
@@ -151,7 +155,7 @@ TEST = (
 def _behind(differences: list[float]) -> Judgement:
     """Whether another is behind the best, by how far the best is before it with each seed."""
     if len(differences) < SEEDS:
-        return Judgement(Verdict.NOT_PUBLISHED, f"{plural(len(differences), 'seed')} in common with the best")
+        return Judgement(Verdict.NEAR_BEST, f"{plural(len(differences), 'seed')} in common with the best")
     p = above_zero(differences)
     verdict = Verdict.NEAR_BEST if p >= ALPHA else Verdict.NOT_PUBLISHED
     return Judgement(verdict, f"against the best: t-test within seeds, p = {p:.2g}")

@@ -49,7 +49,7 @@ def _ranked(part: pd.DataFrame, layout: Layout, high: bool) -> pd.DataFrame:
     part = part.assign(block=blocks, unit="rank", differs=" ".join(sorted({*" ".join(part["differs"]).split()})))
     cells = part.groupby(["block", *layout.rows], sort=False)
     seeds = cells["seed"].nunique()
-    whole = seeds == seeds.groupby("block").transform("max")
+    whole = seeds == part.groupby("block")["seed"].nunique().reindex(seeds.index, level="block")
     means = cells["value"].agg(partial(pd.Series.mean, skipna=False)).where(whole)
     table = means.unstack(layout.rows, sort=False)  # noqa: PD010 -- pivot_table drops a block in which all diverged
     matrix = table.dropna(axis="columns")
@@ -112,6 +112,8 @@ def friedman(ranks: pd.DataFrame) -> float:
     Args:
         ranks: (blocks, methods), in each block from 1 on.
     """
+    if ranks.nunique(axis=1).max() == 1:  # all tie in every block, and the statistic is 0 / 0
+        return 1.0
     blocks, methods = ranks.shape
     statistic = float(stats.friedmanchisquare(*ranks.to_numpy().T).statistic)
     rest = blocks * (methods - 1) - statistic

@@ -1,5 +1,8 @@
 """Reading records and published numbers, and the averages that papers print."""
 
+import csv
+import gzip
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +46,8 @@ def read_csv(file: Path) -> pd.DataFrame:
     """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are."""
     try:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{file}: cannot be read as CSV ({error})") from error
+    except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{file}: cannot be read as CSV ({' '.join(str(error).split())})") from error
 
 
 def read_rows(file: Path) -> pd.DataFrame:
@@ -60,9 +63,14 @@ def read_rows(file: Path) -> pd.DataFrame:
         raise InputError(f"{file}: these columns of a record are missing: {', '.join(missing)}")
     if more := sorted({*map(str, records)} - {*COLUMNS}):
         raise InputError(f"{file}: a record has no such columns: {', '.join(more)}")
+    _refuse_short(file, records)
     for column in ("value", "budget"):
         known = pd.to_numeric(records[column], errors="coerce").notna() | (records[column] == "")
         _refuse_odd(file, records[column], known, f"a {column} must be a number or empty")
+    _refuse_odd(file, records["status"], records["status"].isin(["ok", "diverged"]), "a status must be ok or diverged")
+    ok, value = records["status"] == "ok", records["value"]
+    _refuse_odd(file, value, ok | (value == ""), "one that diverged has no value")
+    _refuse_odd(file, value, ~ok | np.isfinite(pd.to_numeric(value)), "one that is ok must have a finite value")
     run = records["run"].str.fullmatch(r"([^/\s]+(/[^/\s]+){4}( |$))*")
     _refuse_odd(file, records["run"], run, "a run must be named paper/condition/method/variant/seed")
     twice = records.drop_duplicates([*CELL, "value"])
@@ -72,6 +80,17 @@ def read_rows(file: Path) -> pd.DataFrame:
         what = f"{row['metric']} of {row['run']}"
         raise InputError(f"{file}: line {twice.index[0] + 2}: {what} is there already, with another value")
     return records
+
+
+def _refuse_short(file: Path, records: pd.DataFrame) -> None:
+    """A line with fewer values than there are columns, as the last one of a file that was cut: pandas fills it up."""
+    if (records.iloc[:, -1] != "").all():  # no line was filled up, so that none need be counted
+        return
+    with gzip.open(file, "rt", newline="") if file.suffix == ".gz" else open(file, newline="") as lines:
+        reader = csv.reader(lines)
+        short = next((reader.line_num for row in reader if 0 < len(row) < records.shape[1]), None)
+    if short:
+        raise InputError(f"{file}: line {short} has not as many values as the {records.shape[1]} columns")
 
 
 def _refuse_odd(file: Path, column: pd.Series, known: pd.Series, must: str) -> None:

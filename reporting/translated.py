@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from reporting.canvas import empty
+from reporting.canvas import empty, of_every_seed
 from reporting.records import published
 from reporting.wording import name_of
 
@@ -173,6 +173,7 @@ def _curves(rows: pd.DataFrame, metric: str) -> dict[Series, pd.DataFrame]:
     rows = rows[rows["metric"].isin([metric, "parameters"])]
     if not set(rows["metric"]) >= {metric, "parameters"}:
         return {}
+    rows = of_every_seed(rows, ["method", "variant", "metric"], "setting")
     keys = ["method", "variant", "setting"]
     points = rows.pivot_table(index=keys, columns="metric", values="value", aggfunc="mean").dropna().reset_index()
     return {
@@ -237,6 +238,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
         return empty()
     rounds = rows["setting"].str.removeprefix("rounds=").astype(int)
     rows = rows.assign(iteration=rounds * rows["sync_steps"].astype(int), series=rows["method"] + " " + rows["variant"])
+    rows = of_every_seed(rows, ["dataset", "domain", "sync_steps", "series"], "iteration")
     places = list(dict.fromkeys(zip(rows["dataset"], rows["domain"], strict=True)))
     periods = sorted(rows["sync_steps"].unique(), key=int)
     colours = dict(zip(sorted(rows["series"].unique()), sns.color_palette("deep"), strict=False))

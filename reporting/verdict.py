@@ -202,6 +202,8 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
     values = np.asarray([*differences])
     mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     error = max(own, spread.std) / sqrt(len(values))
+    if abs(mean) < ROUNDING and error < ROUNDING:  # what computing leaves of a tie
+        mean, error = 0.0, 0.0
     if error == 0:  # a single difference, and nothing that varies where others are alike, tells nothing
         return nan if len(values) == 1 else 0.5 if mean == 0 else float(mean < 0)
     return float(stats.t.sf(mean / error, freedom))
@@ -258,12 +260,13 @@ def _firm(ours: Evidence, paper: Printed) -> Judgement:
     if ours.grade is not Grade.AS_PUBLISHED:
         return Judgement(Verdict.NOT_COMPARABLE, ours.grade)
     if is_counted(ours):
-        near = abs(ours.mean - paper.value) <= margin + 1e-9
+        near = abs(ours.mean - paper.value) <= margin + ROUNDING
         return Judgement(Verdict.AGREES if near else Verdict.DISAGREES, "counted, no test")
     if ours.seeds < SEEDS:
         return Judgement(Verdict.UNDECIDED, f"{plural(ours.seeds, 'seed')}, of which {SEEDS} are needed")
-    equivalent = max(above_zero([margin + sign * (value - paper.value) for value in values]) for sign in (1, -1))
-    apart = 2 * min(above_zero([sign * (value - paper.value) - margin for value in values]) for sign in (1, -1))
+    bound = margin + 2 * ROUNDING  # what lies on the margin is within it, and no tie
+    equivalent = max(above_zero([bound + sign * (value - paper.value) for value in values]) for sign in (1, -1))
+    apart = 2 * min(above_zero([sign * (value - paper.value) - bound for value in values]) for sign in (1, -1))
     if equivalent < ALPHA:
         return Judgement(Verdict.AGREES, f"within {margin:.3g}: TOST, p = {equivalent:.2g}")
     if apart < ALPHA:
@@ -277,14 +280,13 @@ def _trend(
 ) -> Judgement:
     """Whether ours is on the paper's side of the reference; without one, what could be said without it."""
     if reference is None or not isfinite(reference[0].mean):
-        why = firm.why if firm.verdict is Verdict.UNDECIDED else f"{firm.why}, and no row to see a trend from"
-        return Judgement(firm.verdict, why)
+        return _without_trend(firm, f"{firm.why}, and no row to see a trend from")
     theirs = paper.value - reference[1].value
     if not _apart(paper, reference[1]):
-        return Judgement(Verdict.NOT_COMPARABLE, "the paper's own numbers are too close for a trend")
+        return _without_trend(firm, "the paper's own numbers are too close for a trend")
     differences = within_seeds(ours, reference[0]).values()
     if not differences:
-        return Judgement(Verdict.NOT_COMPARABLE, "no seed that the reference row has, too")
+        return _without_trend(firm, "no seed that the reference row has, too")
     if is_counted(ours) and is_counted(reference[0]):
         same = np.sign(np.mean([*differences])) == np.sign(theirs)
         return Judgement(Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS, "counted, no test")
@@ -299,6 +301,11 @@ def _trend(
     same = (above < 0.5) == (theirs > 0)
     holds = Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS
     return Judgement(holds, f"{plural(len(differences), 'seed')}, t-test within seeds, p = {p:.2g}")
+
+
+def _without_trend(firm: Judgement, why: str) -> Judgement:
+    """Where there is none to see: undecided as published stays so, and else nothing can be compared."""
+    return firm if firm.verdict is Verdict.UNDECIDED else Judgement(Verdict.NOT_COMPARABLE, why)
 
 
 def _apart(paper: Printed, reference: Printed) -> bool:

@@ -12,7 +12,8 @@ from math import ceil, floor, isfinite, log10
 COUNTS = ("count", "rounds")
 """Units in which there is nothing between two whole numbers."""
 ROUNDING = 1e-9
-"""A spread of less than this share of its mean is no spread, but what computing leaves."""
+"""A spread of less than this share of its mean is no spread, and a difference of less than this none: so much computing
+leaves, as between means of one number that were taken in other orders."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import pytest
 from PIL import Image
 
 from common.codehash import ROOT
-from diptych.board import board_of, linked, titles
+from diptych.board import _figures, board_of, linked, titles
 from diptych.cli import main
+from diptych.configuration import read_paper
 from diptych.verify import verify
 from reporting.board import END, START, VERDICTS, markdown, with_summary
 from reporting.evidence import RANK, Grade, read_base
@@ -105,6 +106,16 @@ def test_every_claim_and_figure_is_on_it(board):
         (row["paper"], f"figure{row['figure']}") for row in printed.to_dict("records") if row["figure"].isdecimal()
     }
     assert numbered <= set(zip(board.figures["paper"], board.figures["figure"], strict=True))
+
+
+def test_a_figure_is_of_the_best_grade_that_it_was_drawn_of(tmp_path):
+    """In whatever order the folders stand."""
+    for name, source in (("a", "fedinb"), ("b", "fedinb-whole"), ("c", "fedinb")):
+        (tmp_path / name / "figures").mkdir(parents=True)
+        (tmp_path / name / "figures" / "fedinb-figure14.png").touch()
+        shutil.copy(REFERENCE / source / "records.csv.gz", tmp_path / name)
+    (row,) = (row for row in _figures("fedinb", read_paper("fedinb"), tmp_path) if row["figure"] == "figure14")
+    assert (row["drawn"], row["grade"]) == ("a, b, c", Grade.AS_PUBLISHED)
 
 
 def test_what_a_claim_rests_on_names_the_judges_and_not_how_many_images_they_saw(board):

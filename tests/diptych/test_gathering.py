@@ -11,9 +11,11 @@ from diptych.published import reference
 from diptych.study import load_study
 from reporting.records import read_rows
 
+OK = {"status": "ok"}
+
 
 def _gathered(scale: str, run: str, styles: list[str], folder) -> pd.DataFrame:
-    rows = [dict.fromkeys(COLUMNS, "") | {"run": run, "style": style, "value": 1} for style in styles]
+    rows = [dict.fromkeys(COLUMNS, "") | OK | {"run": run, "style": style, "value": 1} for style in styles]
     rows.append(rows[0] | {"run": "another/run/of/no/1"})
     write_csv(folder / "part.csv", rows, COLUMNS)
     gather(scale, [folder / "part.csv"], folder / "records.csv", [])
@@ -36,7 +38,7 @@ def test_the_papers_own_images_stand_in_for_nothing(tmp_path):
 def test_each_table_says_in_what_its_own_cell_differs_from_the_published_one(tmp_path):
     study = load_study("reduced")
     spec = study.specs["fedstyle/digit_1_iid_simclr/fedstyle/default/2011"]
-    measured = dict.fromkeys(COLUMNS, "") | {"run": spec.run, "style": "mnist", "value": 1}
+    measured = dict.fromkeys(COLUMNS, "") | OK | {"run": spec.run, "style": "mnist", "value": 1}
     measured |= reference("reduced").distance(spec, "linear-probe")
     write_csv(tmp_path / "part.csv", [measured], COLUMNS)
     gather("reduced", [tmp_path / "part.csv"], tmp_path / "records.csv", [])
@@ -49,7 +51,7 @@ def test_each_table_says_in_what_its_own_cell_differs_from_the_published_one(tmp
 def test_what_is_for_one_table_only_is_in_no_other(tmp_path):
     """What a specification says of a run may be other than what its run did at a smaller scale."""
     cell = load_study("tiny").cells[0]
-    measured = dict.fromkeys(COLUMNS, "") | {"run": cell.spec.run, "metric": "communication_rounds", "value": 2}
+    measured = dict.fromkeys(COLUMNS, "") | OK | {"run": cell.spec.run, "metric": "communication_rounds", "value": 2}
     counted = measured | {"table": "specification", "value": 100}
     write_csv(tmp_path / "part.csv", [measured, counted], COLUMNS)
     gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv", [])
@@ -61,7 +63,7 @@ def test_of_earlier_records_what_is_specified_as_it_was_stays_and_what_is_measur
     again, stays, other, *_ = load_study("tiny").specs.values()
 
     def row(of: Spec, value: int, **more: object) -> dict[str, object]:
-        return dict.fromkeys(COLUMNS, "") | {"run": of.run, "spec": of.digest, "value": value} | more
+        return dict.fromkeys(COLUMNS, "") | OK | {"run": of.run, "spec": of.digest, "value": value} | more
 
     once = {"table": "table9", "wall_s": 1.5}
     earlier = [
@@ -85,7 +87,7 @@ def test_of_earlier_records_what_is_specified_as_it_was_stays_and_what_is_measur
 def test_records_of_the_papers_together_are_those_of_all_at_once(tmp_path):
     """Each paper's are gathered for its own tables, whoever else is not done yet."""
     some = {spec.labels["paper"]: spec for spec in load_study("tiny").specs.values()}
-    rows = [dict.fromkeys(COLUMNS, "") | spec.labels | {"run": spec.run, "value": 1} for spec in some.values()]
+    rows = [dict.fromkeys(COLUMNS, "") | OK | spec.labels | {"run": spec.run, "value": 1} for spec in some.values()]
     rows += [row | {"table": "specification", "metric": "communication_rounds"} for row in rows]
     write_csv(tmp_path / "part.csv", rows, COLUMNS)
     files = [tmp_path / f"{paper}.csv" for paper in some]

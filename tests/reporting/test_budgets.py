@@ -54,6 +54,13 @@ def test_a_number_at_the_end_is_one_with_that_after_the_last_round():
     assert _points(_records(*rows)) == [(0.25, 0.1), (0.5, 0.7)]
 
 
+def test_numbers_of_two_variants_of_a_run_are_two_points():
+    """As of a run that is measured in two ways, each under its name."""
+    rows = [{"method": m, "variant": v, "run": "a"} for m in ("fedavg", "fedprox") for v in ("", "measured otherwise")]
+    points = budget_points(_records(*(row | {"value": n / 10} for n, row in enumerate(rows))), ACCURACY)
+    assert points["value"].tolist() == [0.0, 0.1, 0.2, 0.3]
+
+
 def test_of_a_run_that_starts_from_another_only_the_end_is_a_point():
     records = _records({"setting": "rounds=2", "value": 0.1}, {"setting": "", "value": 0.7})
     points = budget_points(records, ACCURACY, started={"fedavg/1"})

@@ -71,6 +71,11 @@ def test_all_is_known_when_no_completion_changes_it(truths):
         ("sum(q('accuracy', method=m) for m in ('a', 'b')) == 1", True),
         ("sum(q('accuracy', method=m) for m in ('a', 'z')) > 0", None),
         ("q('accuracy', method=('a', 'y')) == 0.75", True),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'ab') == 1", True),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'ab') == 2", False),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'abz') == 1", None),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'abz') != 1", None),
+        ("sum(q('accuracy', method=m) > 0.5 for m in 'abz') == 3", False),
         ("q('fid', method='a') < 3", None),
     ],
 )
@@ -323,6 +328,26 @@ def test_comparisons_of_two_quantities_share_no_spread(monkeypatch):
     ]
     (found,) = findings("fedstyle", _records(rows), {})
     assert found.verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("ask", "values", "expected"),
+    [
+        ("q('x', method='a') - q('x', method='b') >= 0.05", (0.55, 0.50), "supported"),
+        ("q('x', method='a') - q('x', method='b') >= 0.05", (0.45, 0.40), "supported"),
+        ("q('x', method='a') - q('x', method='b') > 0.05", (0.55, 0.50), "contradicted"),
+        ("q('x', method='a') + q('x', method='b') + 0.3 > 0.3 + q('x', method='b') + q('x', method='a')",
+         (0.1, 0.2), "contradicted"),
+    ],
+)  # fmt: skip
+def test_what_computing_leaves_of_a_tie_decides_nothing(ask, values, expected, monkeypatch):
+    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
+    rows = [
+        {"metric": "x", "method": m, "seed": s, "value": v} for m, v in zip("ab", values, strict=True) for s in "123"
+    ]
+    (found,) = findings("fedstyle", _records(rows), {})
+    assert found.verdict == expected
 
 
 differences = st.lists(st.floats(-0.2, 0.2).map(lambda d: round(d, 3)), min_size=1, max_size=4)

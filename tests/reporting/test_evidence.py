@@ -1,5 +1,7 @@
 """Evidence: how far a run is from the published one, and which of several is the best."""
 
+import gzip
+
 import pandas as pd
 import pytest
 
@@ -79,13 +81,45 @@ def test_a_folder_without_records(tmp_path):
             "line 2: a run must be named paper/condition/method/.*, got 'p/c/m/1'",
         ),
         (lambda rows: pd.concat([rows, rows.assign(run="p/c/m/v/1 a b")]), "line 3: a run must be named"),
+        (lambda rows: rows.assign(status="fine"), "line 2: a status must be ok or diverged, got 'fine'"),
+        (lambda rows: rows.assign(status="diverged"), "line 2: one that diverged has no value, got '0.5'"),
+        (lambda rows: rows.assign(value=""), "line 2: one that is ok must have a finite value, got ''"),
+        (lambda rows: rows.assign(value="inf"), "line 2: one that is ok must have a finite value, got 'inf'"),
     ],
 )
 def test_a_file_that_is_no_table_of_records(change, said, tmp_path):
-    rows = _rows({"value": 0.5, "metric": "accuracy", "run": "p/c/m/v/1"})[COLUMNS]
+    rows = _rows({"value": 0.5, "status": "ok", "metric": "accuracy", "run": "p/c/m/v/1"})[COLUMNS]
     change(rows).to_csv(tmp_path / "records.csv", index=False)
     with pytest.raises(InputError, match=said):
         read_rows(tmp_path / "records.csv")
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[::-1]])
+def test_a_file_that_was_cut_within_its_last_line(columns, tmp_path):
+    """Without `differs` a reduced number would be as published."""
+    row = {"value": 0.5, "status": "ok", "metric": "accuracy", "run": "p/c/m/v/1", "differs": "network.width"}
+    row |= {"paper": "p", "bytes_down": "0"}  # a line that is empty but for commas is cut to none
+    rows = _rows(row, row | {"seed": "2"})[columns]
+    whole = rows.to_csv(index=False)
+    for n in range(len(whole) - 2, whole[:-1].rindex("\n"), -1):
+        if whole[n] == ",":
+            (tmp_path / "records.csv").write_text(whole[:n])
+            with pytest.raises(InputError, match=r"records.csv: line 3 has not as many values as the 41 columns"):
+                read_rows(tmp_path / "records.csv")
+
+
+@pytest.mark.parametrize(("kept", "rest"), [(14, b""), (10, b"\xff" * 1000)], ids=["cut", "spoilt"])
+def test_a_compressed_file_that_was_cut_or_spoilt(kept, rest, tmp_path):
+    (tmp_path / "records.csv.gz").write_bytes(gzip.compress(b"a file of records")[:kept] + rest)
+    with pytest.raises(InputError, match=r"records.csv.gz: cannot be read as CSV"):
+        read_rows(tmp_path / "records.csv.gz")
+
+
+def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path):
+    (tmp_path / "records.csv").write_text(f"{','.join(COLUMNS)}\n{','.join(COLUMNS)}\n{',' * 99}\n")
+    with pytest.raises(InputError) as error:
+        read_rows(tmp_path / "records.csv")
+    assert "\n" not in str(error.value)
 
 
 def test_the_reference_records_know_how_far_they_are():

@@ -524,6 +524,31 @@ def test_accuracy_stands_over_the_bytes_that_were_sent_by_then_and_who_sends_non
     plt.close(figure)
 
 
+def _with_a_bad_seed(records: pd.DataFrame, last: str) -> pd.DataFrame:
+    """A second seed at 0 everywhere, which diverges before the last setting."""
+    bad = records.assign(
+        seed="2", run=records["run"] + "2", value=records["value"].where(records["metric"] != "accuracy", 0.0)
+    )
+    return pd.concat([records, bad.assign(value=bad["value"].mask(bad["setting"] == last))], ignore_index=True)
+
+
+def test_a_line_ends_where_a_seed_diverges_and_rises_not():
+    """Means over the seeds that are left would be 0.2 and 0.8 here, and below 0.125 and 0.5."""
+    drawn = _drawn(figure := FIGURES["common-bytes"](_with_a_bad_seed(_common(), "rounds=8")))
+    assert drawn["FedAvg"] == [(4, 0.2)] * 2
+    plt.close(figure)
+    figure = FIGURES["fedinb-figure14"](_with_a_bad_seed(_distances(), "rounds=20"))
+    lines = [line for axis in figure.axes for line in axis.lines if line.get_marker() == "."]
+    assert {tuple(line.get_ydata()) for line in lines} == {(0.125,)}
+    plt.close(figure)
+    drawn = _drawn(figure := FIGURES["fedinb-figure2"](_with_a_bad_seed(_distances(), "final")))
+    assert {x for x, _ in drawn["J = 50"]} == {0, 10, 20, 80}
+    plt.close(figure)
+    drawn = _drawn(figure := FIGURES["feddva-figure6"](_with_a_bad_seed(_rounds(), "rounds=10")))
+    assert drawn["FedDVA"] == [(2, 0.05), (4, 0.1)]
+    plt.close(figure)
+
+
 def test_who_was_scored_once_has_no_curve():
     records = _common()
     once = records[(records["split"] == "equal") & (records["setting"] == "rounds=8")].assign(split="late")

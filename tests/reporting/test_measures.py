@@ -122,6 +122,12 @@ def test_with_two_seeds_nothing_is_marked_and_the_page_says_so():
     assert NO_MARKS not in marked
 
 
+def test_one_with_other_seeds_is_not_told_from_the_best():
+    other = [_record("b", seed, value) for seed, value in enumerate(BEHIND, 7)]
+    cell = _cells(*_several("a", *FIRST), *other)["b", "own", ""]
+    assert (cell["verdict"], cell["why"]) == (Verdict.NEAR_BEST, "0 seeds in common with the best")
+
+
 def test_one_with_fewer_seeds_or_without_a_number_is_not_compared():
     cells = _cells(
         *_several("a", *FIRST),
@@ -142,6 +148,13 @@ def test_numbers_of_two_scales_are_not_compared():
     cells = _cells(*_several("a", *FIRST), *_several("b", *BEHIND), *_several("c", 1.0, 1.0, 1.0, scale="digits"))
     assert cells["a", "own", ""]["verdict"] == Verdict.BEST
     assert cells["c", "own", ""]["verdict"] == Verdict.NOT_PUBLISHED, "alone at its scale"
+    better = _several("a", *FIRST, differs="training.rounds")
+    both = [*better, *_several("a", *FIRST, scale="digits")]  # which stands for it, as it is as published
+    worse = [*_several("b", *BEHIND, differs="training.rounds"), *_several("c", *NEAR, differs="training.rounds")]
+    cells = _cells(*both, *worse)
+    assert cells["a", "own", ""]["verdict"] == Verdict.NOT_PUBLISHED, "alone at the scale that stands for it"
+    assert cells["b", "own", ""]["verdict"] == Verdict.NOT_PUBLISHED, "and it is before the others at theirs"
+    assert cells["c", "own", ""]["verdict"] == Verdict.NEAR_BEST
 
 
 def test_ceilings_stand_apart_and_are_not_the_best():
@@ -184,10 +197,27 @@ def test_what_a_run_costs_does_not_depend_on_what_else_was_measured_otherwise():
     assert (cell["differs"], cell["passed_over"], cell["seeds"]) == ("network.width", "", 3)
 
 
+def test_a_control_that_nobody_knows_stands_behind_those_that_are_known():
+    cells = _cells(*(_several("a", 0.1, control=c)[0] for c in ("my-floor", "untrained", "ceiling")), *_several("a", 1))
+    assert [control for _, _, control in cells if control] == ["untrained", "ceiling", "my-floor"]
+
+
+def test_a_table_without_floors_has_none():
+    assert {control for *_, control in _cells(*_several("a", *FIRST))} == {""}
+
+
 def test_a_floor_is_the_mean_over_the_methods_it_was_measured_on():
     rows = [*_several("a", 0.1, control="untrained"), *_several("b", 0.3, control="untrained"), *_several("a", 0.9)]
     cell = _cells(*rows)["", "own", "untrained"]
     assert (cell["ours"], cell["seeds"]) == (pytest.approx(0.2), 1)
+
+
+def test_what_a_floor_differs_in_is_of_its_own_scale():
+    of_two = {"control": "untrained", "differs": "network.width"}, {"control": "untrained", "scale": "digits"}
+    cell = _cells(*_several("a", *FIRST), *_several("a", 0.1, **of_two[0]), *_several("a", 0.2, **of_two[1]))
+    floor = cell["", "own", "untrained"]
+    assert (floor["scale"], floor["differs"], floor["grade"]) == ("digits", "", "as published")
+    assert floor["passed_over"] == "0.1 at tiny, reduced, 1 seed"
 
 
 def test_columns_stand_in_the_order_of_the_layout_above_controls_as_well():

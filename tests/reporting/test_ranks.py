@@ -103,6 +103,12 @@ def test_friedman_sees_in_ranks_that_are_drawn_at_random_what_chance_gives():
     assert friedman(pd.DataFrame(np.tile(np.arange(1.0, 6), (10, 1)))) == 0
 
 
+def test_where_all_tie_everywhere_all_are_alike():
+    assert friedman(pd.DataFrame(np.full((4, 3), 2.0))) == 1
+    verdicts = _cells(_records(np.full((4, 3), 0.5), list("abc")))["verdict"]
+    assert sorted(verdicts) == [Verdict.BEST, Verdict.NEAR_BEST, Verdict.NEAR_BEST]
+
+
 def test_the_best_is_told_from_the_worst_and_not_from_its_neighbour():
     order = np.tile(np.linspace(0.9, 0.1, 5), (10, 1))
     order[::2, :2] = order[::2, 1::-1]  # the first two take turns
@@ -148,6 +154,11 @@ def test_each_data_set_is_a_block_whose_seeds_are_averaged():
     assert cells["ours"].tolist() == [3, 4, 2, 1]
     fewer = _frame(*(row for row in rows if row["method"] != "b" or row["seed"] != "2" or row["dataset"] != "x"))
     assert "left out of the ranks" in _cells(fewer).loc["b", "why"], "whose mean would be over other seeds"
+    shifted = [row | {"seed": str(int(row["seed"]) + 1)} if row["method"] == "b" else row for row in rows]
+    assert {*_cells(_frame(*shifted))["why"]} == {NO_RANKS}, "as many seeds, but nobody has all"
+    shifted += [row for row in rows if row["method"] == "b" and row["seed"] == "0"]
+    only = _cells(_frame(*shifted, *(_record("e", s, 2.5, dataset=d) for s in range(4) for d in "xyz")))
+    assert {*only["why"]} == {NO_RANKS}, "two methods have them all"
     diverged = _frame(*rows)
     diverged.loc[(diverged["method"] == "a") & (diverged["seed"] == "1"), "value"] = np.nan
     assert "left out of the ranks" in _cells(diverged).loc["a", "why"]
@@ -181,6 +192,18 @@ def test_a_block_in_which_all_diverged_is_one_in_which_nobody_has_a_rank():
     records = _records(np.random.default_rng(0).normal(size=(4, 4)))
     records.loc[records["dataset"] == "set-2", "value"] = np.nan
     assert {*_cells(records)["verdict"]} == {Verdict.NOT_MEASURED}
+
+
+@pytest.mark.parametrize("left", [3, 2])
+def test_ranks_are_among_all_that_were_ranked_at_a_scale(left):
+    """A method that another scale's ranks stand for was ranked at this one, too, and Friedman's test needs three."""
+    names = list("abcdef")
+    order = np.tile(np.linspace(0.9, 0.1, 6), (4, 1))
+    here, there = _records(order, names), _records(order[:, left:], names[left:]).assign(scale="digits")
+    cells = _cells(pd.concat([here.assign(differs="training.rounds"), there]))
+    assert "best of 6 in 4 blocks" in cells.loc["a", "why"]
+    assert f"best of {6 - left} in 4 blocks" in cells.loc[names[left], "why"]
+    assert cells.loc["b", "verdict"] == Verdict.NEAR_BEST
 
 
 def test_ceilings_are_not_ranked():

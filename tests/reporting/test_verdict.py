@@ -57,6 +57,9 @@ CASES = {
         Verdict.UNDECIDED,
     ),
     "SSIM of noise and of a copy": (_ours(0.5, 0.5, 0.5), Printed(0.0196, "ssim", "score"), Verdict.DISAGREES),
+    "on the margin": (_ours(0.81, 0.81, 0.81), Printed(0.80), Verdict.AGREES),  # by 1e-17 beyond it as computed
+    "on the margin, and within as computed": (_ours(0.41, 0.41, 0.41), Printed(0.40), Verdict.AGREES),
+    "on the margin below": (_ours(0.79, 0.79, 0.79), Printed(0.80), Verdict.AGREES),
     "a printed deviation": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93, std=0.04, runs=4), Verdict.AGREES),
     "the same without it": (_ours(0.89, 0.90, 0.91, 0.90), Printed(0.93), Verdict.DISAGREES),
 }
@@ -75,6 +78,9 @@ TREND_CASES = {
     "noise": (_ours(0.8, 0.7, **REDUCED), _ours(0.7, 0.75, **REDUCED), 0.9, 0.8, Verdict.WITHIN_NOISE),
     "one seed": (_ours(0.8, **REDUCED), _ours(0.1, **REDUCED), 0.9, 0.8, Verdict.WITHIN_NOISE),
     "the paper's tie": (_ours(0.8, 0.81, **REDUCED), _ours(0.7, 0.711, **REDUCED), 0.9, 0.9, Verdict.NOT_COMPARABLE),
+    "the paper's tie, as published": (_ours(0.93, 0.88, 0.90), _ours(0.7, 0.8, 0.9), 0.9, 0.9, Verdict.UNDECIDED),
+    "the paper's tie, two seeds": (_ours(0.8, 0.81), _ours(0.7, 0.711), 0.9, 0.9, Verdict.UNDECIDED),
+    "a reference of another seed": (_ours(0.8, 0.81), Evidence({"7": 0.7}), 0.9, 0.8, Verdict.UNDECIDED),
     "a reference that diverged": (_ours(0.8, 0.8, **REDUCED), _ours(float("nan")), 0.9, 0.8, Verdict.NOT_COMPARABLE),
     "as published, and far off": (_ours(0.8, 0.8, 0.8), _ours(0.7, 0.7, 0.7), 0.9, 0.8, Verdict.DISAGREES),
     "as published, two seeds": (_ours(0.8, 0.81), _ours(0.7, 0.711), 0.9, 0.8, Verdict.TREND_HOLDS),
@@ -129,6 +135,13 @@ def test_one_difference_and_rows_that_do_not_vary_tell_nothing():
         judged = verdict(reduced[0], paper[0], (reduced[1], paper[1]), spread)
         assert judged.verdict == Verdict.WITHIN_NOISE
         assert "no row with several that vary" in judged.why
+
+
+def test_a_difference_that_computing_leaves_is_none():
+    left = 0.1 + 0.2 - 0.3
+    assert left > 0
+    assert above_zero([left] * 3) == above_zero([-left, left, -left]) == above_zero([0.0] * 3) == 0.5
+    assert above_zero([2e-8] * 3) < 0.001, "as small as distances are between images and their copies"
 
 
 def test_papers_numbers_that_are_a_tolerance_apart_show_no_trend():
