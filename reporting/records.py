@@ -45,9 +45,12 @@ CELL = [*IDENTITY, "control", "scale", "seed", "run"]
 def read_csv(file: Path) -> pd.DataFrame:
     """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are."""
     try:
-        return pd.read_csv(file, dtype=str, keep_default_na=False)
+        rows = pd.read_csv(file, dtype=str, keep_default_na=False)
     except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{file}: cannot be read as CSV ({' '.join(str(error).split())})") from error
+    if not isinstance(rows.index, pd.RangeIndex):  # pandas takes the first of too many values for a line's name
+        raise InputError(f"{file}: cannot be read as CSV (its lines have more values than there are columns)")
+    return rows
 
 
 def read_rows(file: Path) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
 from reporting.evidence import Evidence, Grade, evidence, read_base
-from reporting.records import read_rows
+from reporting.records import read_csv, read_rows
 
 REFERENCE = ROOT / "results" / "reference"
 
@@ -113,6 +113,13 @@ def test_a_compressed_file_that_was_cut_or_spoilt(kept, rest, tmp_path):
     (tmp_path / "records.csv.gz").write_bytes(gzip.compress(b"a file of records")[:kept] + rest)
     with pytest.raises(InputError, match=r"records.csv.gz: cannot be read as CSV"):
         read_rows(tmp_path / "records.csv.gz")
+
+
+def test_a_file_with_a_value_too_many_in_every_line(tmp_path):
+    """Else all would move by a column."""
+    (tmp_path / "rows.csv").write_text("a,b\n1,2,3\n4,5,6\n")
+    with pytest.raises(InputError, match=r"rows.csv: cannot be read as CSV \(its lines have more values"):
+        read_csv(tmp_path / "rows.csv")
 
 
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path):
