@@ -17,7 +17,8 @@ class Ditto(Algorithm):
         reading: `canonical` takes both steps on each mini-batch and draws v towards the w that was received;
             `fedstyle` (its App. C) first trains w for all local epochs, then v for as many, towards the trained w;
             `padpaf` (its authors' code) gives half of the local epochs to each, one after the other, v drawn to the
-            received w; `released` is what that code does: v starts each round as the received w, which loses it.
+            received w, each with an optimiser of its own; `released` is what that code does: v starts each round as the
+            received w, which loses it.
     """
 
     mu: NonNegativeFloat = 1.0
