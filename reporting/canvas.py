@@ -25,12 +25,11 @@ DASHES = ("-", "--", "-.")
 
 
 def lines_of(rows: pd.DataFrame) -> dict[str, Line]:
-    """A line for each method by what it is `called`; those that stand side by side differ in all of it."""
-    called = list(dict.fromkeys(rows["called"]))
-    hues = sorted(range(len(called)), key=lambda n: n % 3)
-    colours = sns.color_palette("husl", len(called))
-    lines = zip((colours[n] for n in hues), itertools.cycle(MARKERS), itertools.cycle(DASHES), strict=False)
-    return dict(zip(called, lines, strict=False))
+    """A line for each method by what it is `called`: colours that eyes tell apart, and where one comes again another
+    marker and dash."""
+    colours = sns.color_palette("colorblind")
+    lines = zip(itertools.cycle(colours), itertools.cycle(MARKERS), itertools.cycle(DASHES), strict=False)
+    return dict(zip(dict.fromkeys(rows["called"]), lines, strict=False))
 
 
 def theme() -> None:

@@ -25,7 +25,7 @@ def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFra
         figsize=(3.6 * len(datasets) + (2.2 if len(splits) > 1 else 4.4), 3.2 * len(splits)),
         squeeze=False,
         sharex="col",
-        sharey=True,  # since only the first column shows what it is
+        sharey="col",
         layout="constrained",
     )
 
@@ -39,6 +39,14 @@ def _panels(rows: pd.DataFrame) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFra
             yield axis, part
 
     return figure, each()
+
+
+def _label_outer(figure: Figure) -> None:
+    """Say once what an axis is; its numbers stand in each column, which has a scale of its own."""
+    for axis in figure.axes:
+        place = axis.get_subplotspec()
+        axis.set_xlabel(axis.get_xlabel() if place.is_last_row() else "")
+        axis.set_ylabel(axis.get_ylabel() if place.is_first_col() else "")
 
 
 # ---- accuracy against bytes
@@ -72,7 +80,7 @@ def against_bytes(records: pd.DataFrame) -> Figure:
                 axis.plot(x, y, color=colour, marker=marker, ls=dash, ms=3, lw=1, label=called)
         axis.set(xscale="log", xlabel="MB that have crossed the channel", ylabel="accuracy, mean over clients")
         _few_ticks(axis)
-        axis.label_outer(remove_inner_ticks=False)
+    _label_outer(figure)
     legend_of_all(figure)
     return figure
 
@@ -127,7 +135,7 @@ def content_against_style(records: pd.DataFrame) -> Figure:
         for code, face in FACES.items():
             axis.scatter([], [], edgecolors="0.4", facecolors=face, s=30, label=f"code of {code}")
         axis.set(xlabel="style read from the code", ylabel="label read from the code")
-        axis.label_outer(remove_inner_ticks=False)
+    _label_outer(figure)
     legend_of_all(figure)
     return figure
 
