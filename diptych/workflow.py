@@ -12,7 +12,7 @@ from common.algorithms import algorithm_modules, training_code
 from common.codehash import ROOT, code_hash
 from common.errors import InputError, choose, quoted
 from common.files import data_folder, data_root
-from common.sources import dated
+from common.sources import KNOWN, dated
 from common.spec import Spec
 from diptych.configuration import Paper
 from diptych.cost import GPU, HERE, of_training, to_ask_for
@@ -235,9 +235,11 @@ class Workflow:
         ]
 
     def counted(self) -> list[str]:
-        """A parameter that changes with what is counted: published specifications, of runs of other scales, too."""
+        """A parameter that changes with what is counted: published specifications, of runs of other scales, too, and
+        identities, as soon as they are there."""
         published = load_study("paper").specs.values()
-        return list(dict.fromkeys(spec.digest for spec in published if spec.labels["paper"] in self.study.papers))
+        digests = dict.fromkeys(spec.digest for spec in published if spec.labels["paper"] in self.study.papers)
+        return [*digests, *(["identities"] if KNOWN["celeba"].there(Path(data_root())) else [])]
 
     def measured(self, wildcards: Any) -> str:
         """How a paper's runs are measured, and how theirs were, as a parameter."""

@@ -74,7 +74,8 @@ class Restyling:
 
     Everything but the maps is frozen. Images are generated for one client at a time, in training mode as in the
     authors' code; the maps, which that leaves there, too, are in evaluation mode once they are trained, so that what
-    becomes of an image does not hang on which others are beside it. Every member holds the server's φ^c_0, g^c_0 and G^c_0 beside its own style.
+    becomes of an image does not hang on which others are beside it. Every member holds the server's φ^c_0, g^c_0 and
+    G^c_0 beside its own style.
     """
 
     def __init__(self, objective: GAN, members: list[Any], draw: torch.Generator) -> None:

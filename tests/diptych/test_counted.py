@@ -8,6 +8,7 @@ from diptych import propositions
 from diptych.cli import main
 from diptych.counted import IDENTITIES, measure
 from diptych.study import load_study
+from diptych.workflow import Workflow
 from reporting.claims import findings
 from reporting.records import read_records
 from tests.mutation import mutated
@@ -46,6 +47,17 @@ def test_identities_are_counted_where_celebas_lists_are(tmp_path):
     for data, expected in ((tmp_path, {3.0}), (tmp_path / "nowhere", set())):
         measure("paper", data, tmp_path / "records.csv")
         assert set(read_records(tmp_path / "records.csv").query("metric == 'identities'")["value"]) == expected
+
+
+def test_identities_are_counted_again_as_soon_as_they_are_there(tmp_path, monkeypatch):
+    """Snakemake does, if this parameter of its rule changes."""
+    monkeypatch.setenv("DIPTYCH_DATA", "")  # which a workflow sets
+    flow = Workflow({"scale": "tiny", "data": str(tmp_path)})
+    before = flow.counted()
+    for file in KNOWN["celeba"].files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    assert flow.counted() == [*before, "identities"]
 
 
 @pytest.mark.parametrize(
