@@ -79,7 +79,8 @@ class SimSiam(Contrastive):
     """Chen and He 2021: each view predicts the other's projection, through which no gradient flows.
 
     Projector and predictor have batch norm in their hidden layer, without which SimSiam is known to collapse; the
-    authors' projector has it at its output, too. FedStyle says only that the predictor is one more two-layer perceptron.
+    authors' projector has it at its output, too. FedStyle says only that the predictor is one more two-layer
+    perceptron.
     """
 
     def model(self) -> Any:
