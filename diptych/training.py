@@ -56,6 +56,7 @@ def train(
     algorithm = build_algorithm(spec, dealt.classes)
     data = client_data(dealt, pooled(algorithm))
     _refuse_single_images(data, algorithm)
+    lost = bool(spec.start) and _has_diverged(_started(spec, folder))
     simulation = (CapturedSimulation if captured else Simulation)(
         algorithm,
         data,
@@ -63,7 +64,7 @@ def train(
         spec.seed,
         workers=workers,
         device=device,
-        start=_start(spec, folder) if spec.start else None,
+        start=_start(spec, folder) if spec.start and not lost else None,
         listeners=listeners(spec, algorithm),
         progress=progress,
     )
@@ -90,14 +91,20 @@ def train(
             save(checkpoint, simulation, key, time.monotonic() - started)
             saved = time.monotonic()
 
-    status = "ok"
-    try:
-        simulation.run(after_round)
-        if spec.score_every:
-            simulation.scores += scores(Trained(simulation, dealt, spec))
-    except Diverged as error:
-        status = "diverged"
-        progress.say(str(error))
+    def rounds() -> str:
+        if lost:
+            progress.say(f"diverged: run '{spec.start}', which it starts from, did")
+            return "diverged"
+        try:
+            simulation.run(after_round)
+            if spec.score_every:
+                simulation.scores += scores(Trained(simulation, dealt, spec))
+        except Diverged as error:
+            progress.say(str(error))
+            return "diverged"
+        return "ok"
+
+    status = rounds()
     out.write_spec(spec)
     kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=True) if status == "ok" else ({}, {})
     out.write_features(kept)
@@ -170,6 +177,11 @@ def _started(spec: Spec, folder: Path) -> RunFolder:
     if not (other.path / "model.safetensors").is_file():
         raise InputError(f"start: run '{spec.start}' has left no model in {other.path}; train it first")
     return other
+
+
+def _has_diverged(other: RunFolder) -> bool:
+    """Whether a run is known to have, so that its weights are nothing to start from; other programs need not say."""
+    return (other.path / "provenance.json").is_file() and other.provenance["status"] == "diverged"
 
 
 def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:

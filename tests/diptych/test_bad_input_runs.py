@@ -232,3 +232,18 @@ def test_a_diverged_run_is_a_row_that_says_so(tmp_path, capfd):
     accuracies = [line for line in lines if ",accuracy," in line]
     assert len(accuracies) == 2 * len(STYLES)
     assert all(",diverged," in line for line in accuracies)
+
+
+def test_a_run_that_starts_from_one_that_diverged_has_diverged_as_well(tmp_path, capfd):
+    """So that others of its method are evaluated; and so has what starts from it in turn."""
+    asked = changed("objective", {"name": "classification"}) | {"score_every": 1}
+    wild = asked | {"training": GOOD["training"] | {"local_epochs": 2, "optimiser": {"lr": 1e30}}}
+    names = [f"fedstyle/try/fedavg/{variant}/1" for variant in ("first", "second", "third")]
+    for spec, name, start in zip((wild, asked, asked), names, ("", *names), strict=False):
+        (tmp_path / name).mkdir(parents=True)
+        assert main(["train", written(tmp_path / name, spec | {"run": name, "start": start})]) == 0
+        assert not start or f"diverged: run '{start}', which it starts from, did" in capfd.readouterr().err
+        assert main(["evaluate", str(tmp_path / name), "--out", str(tmp_path / "records.csv")]) == 0
+        with open(tmp_path / "records.csv", newline="") as lines:
+            accuracies = [row["status"] for row in csv.DictReader(lines) if row["metric"] == "accuracy"]
+        assert set(accuracies) == {"diverged"}
