@@ -71,7 +71,7 @@ def train(
     if looks_at_own(Trained(simulation, dealt, spec)):
         simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
-    checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)}"
+    checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)} {device}"
     before = resume(checkpoint, simulation, key)
     if before is not None:
         started -= before

@@ -27,7 +27,7 @@ RUN = changed("training.rounds", 2) | {"objective": {"name": "classification"}, 
 SOURCE = {"name": "x", "sha256": "0", "images": 9, "classes": 10}
 SPEC = Spec(**RUN)
 GIVEN = _given(SPEC, partition(SPEC.data, "", SPEC.seed), Path())
-KEY = f"{SPEC.digest} {training_code('fedavg')} {GIVEN}"
+KEY = f"{SPEC.digest} {training_code('fedavg')} {GIVEN} cpu"
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from common.spec import Spec
 from diptych.training import _refuse_single_images, train
 from federation import ClientData, Diverged, Simulation
 from tests.digits import left_by, objective, spec
+from tests.pretended import DEVICE, pretended_gpu
 
 SAMPLES = {"images": 20, "probed": 60}
 THREE = {"rounds": 3, "batch_size": 64}
@@ -166,5 +167,25 @@ def test_a_checkpoint_counts_only_if_the_images_are_the_same(tmp_path, killed, m
     asked = spec("fedavg", training=THREE)
     killed(asked, tmp_path)
     monkeypatch.setattr("partitions.source.Source.sha256", "those of another file")
+    left_by(asked, tmp_path)
+    assert not _resumed(tmp_path)
+
+
+def test_a_checkpoint_of_the_cpu_is_none_for_a_gpu(tmp_path, killed):
+    """Its tensors would stay where they were, and so would what a GPU computes of them not be what it computes."""
+    asked = spec("fedavg", training=THREE)
+    killed(asked, tmp_path)
+    with pretended_gpu():
+        left_by(asked, tmp_path, device=DEVICE)
+    assert not _resumed(tmp_path)
+
+
+def test_a_checkpoint_of_a_gpu_is_none_where_there_is_no_gpu(tmp_path, killed, monkeypatch):
+    asked = spec("fedavg", training=THREE)
+    killed(asked, tmp_path)
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.serialization, "location_tag", lambda storage: "cuda:0")
+        torch.save(saved | {"key": saved["key"].removesuffix(" cpu") + " cuda"}, tmp_path / "checkpoint.pt")
     left_by(asked, tmp_path)
     assert not _resumed(tmp_path)
