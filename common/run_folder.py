@@ -74,9 +74,17 @@ class RunFolder:
         """The same folder with the judge of its condition and seed, `<judges>/<paper>/<condition>/<seed>.safetensors`.
 
         Not of all seeds: which images a source without an official split tests on is drawn by the seed.
+
+        Raises:
+            InputError: there are judges, and the run's name has no condition.
         """
         if judges is None:
             return self
+        if self.spec.run.count("/") < 2:
+            raise InputError(
+                f"{self.path}/spec.yaml: run: judges are those of a paper, a condition and a seed, "
+                f"such as padpaf/mnist_two/padpaf/default/1, got '{self.spec.run}'; leave out --judges, or rename it"
+            )
         paper, condition, *_, seed = self.spec.run.split("/")
         return replace(self, judge=judges / paper / condition / f"{seed}.safetensors")
 

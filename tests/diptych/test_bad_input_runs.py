@@ -153,6 +153,14 @@ def test_a_damaged_run(damage, words, finished, tmp_path, capsys):
     assert not (tmp_path / "records.csv").exists()
 
 
+def test_judges_of_a_run_whose_name_has_no_condition(finished, tmp_path, capsys):
+    shutil.copytree(finished, tmp_path / "run")
+    _text("spec.yaml", lambda text: text.replace(RUN["run"], "mine"))(tmp_path / "run")
+    arguments = ["evaluate", str(tmp_path / "run"), "--judges", str(tmp_path), "--out", str(tmp_path / "records.csv")]
+    complains(capsys, arguments, ["spec.yaml: run", "a paper, a condition and a seed", "got 'mine'"])
+    assert not (tmp_path / "records.csv").exists()
+
+
 OPTIONAL = {
     "history.csv": {"epochs_per_client"},
     "traffic.csv": {"bytes_up", "bytes_up_per_visit", "bytes_down", "bytes_down_per_visit"},
