@@ -29,7 +29,7 @@ FILES = (
     "traffic.csv",
     "partition.csv",
 )
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINT, LOCK = "checkpoint.pt", ".training.lock"
 
 
 class _Played(BaseModel):

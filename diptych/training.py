@@ -13,9 +13,9 @@ from abilities import COLUMNS, Trained, arrays, due, looks_at_own, scores
 from attacks.listeners import listeners
 from common.algorithms import training_code
 from common.errors import InputError
-from common.files import check_writable, written
+from common.files import check_writable, locked, written
 from common.provenance import peak_memory_mb, provenance
-from common.run_folder import CHECKPOINT, FILES, RunFolder
+from common.run_folder import CHECKPOINT, FILES, LOCK, RunFolder
 from common.spec import Spec, read_yaml
 from diptych.assembly import build_algorithm
 from diptych.process import repeatable
@@ -45,6 +45,9 @@ def train(
 
     Returns:
         The run's status: `ok` or `diverged`.
+
+    Raises:
+        InputError: what is asked for cannot be trained, or not in this folder, which another process may train in.
     """
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
     if device.startswith("cuda"):
@@ -72,65 +75,67 @@ def train(
         simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
     checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)} {device}"
-    before = resume(checkpoint, simulation, key)
-    if before is not None:
-        started -= before
-        progress.say(f"goes on after round {simulation.round}")
-    saved, out = time.monotonic(), RunFolder(folder)
-    out.begin(anew=before is None)
-    out.write_spec(spec)
+    taken = f"{folder}: is being trained by another process; wait for it, or name another folder (--out)"
+    with locked(folder / LOCK, taken):
+        before = resume(checkpoint, simulation, key)
+        if before is not None:
+            started -= before
+            progress.say(f"goes on after round {simulation.round}")
+        saved, out = time.monotonic(), RunFolder(folder)
+        out.begin(anew=before is None)
+        out.write_spec(spec)
 
-    def after_round(simulation: Simulation) -> None:
-        nonlocal saved
-        if due(simulation, spec.score_every):
-            simulation.scores += scores(Trained(simulation, dealt, spec))
-        if simulation.round in spec.snapshots:
-            kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
-            out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
-        if time.monotonic() - saved >= checkpoint_every:
-            save(checkpoint, simulation, key, time.monotonic() - started)
-            saved = time.monotonic()
-
-    def rounds() -> str:
-        if lost:
-            progress.say(f"diverged: run '{spec.start}', which it starts from, did")
-            return "diverged"
-        try:
-            simulation.run(after_round)
-            if spec.score_every:
+        def after_round(simulation: Simulation) -> None:
+            nonlocal saved
+            if due(simulation, spec.score_every):
                 simulation.scores += scores(Trained(simulation, dealt, spec))
-        except Diverged as error:
-            progress.say(str(error))
-            return "diverged"
-        return "ok"
+            if simulation.round in spec.snapshots:
+                kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
+                out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
+            if time.monotonic() - saved >= checkpoint_every:
+                save(checkpoint, simulation, key, time.monotonic() - started)
+                saved = time.monotonic()
 
-    status = rounds()
-    out.write_spec(spec)
-    kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=True) if status == "ok" else ({}, {})
-    out.write_features(kept)
-    if samples:
-        out.write_arrays("samples.npz", samples)
-    _write_model(folder / "model.safetensors", simulation)
-    _write_tables(out, simulation, dealt)
-    out.write_provenance(
-        {
-            "status": status,
-            **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
-            "code": code,
-            "spec": spec.digest,
-            "sources": {
-                s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
-                for s, x in zip(dealt.styles, dealt.sources, strict=True)
-            },
-            "wall_s": round(time.monotonic() - started, 2),
-            "peak_memory_mb": round(peak_memory_mb(), 1),
-            "bytes_up": simulation.channel.total("up"),
-            "bytes_down": simulation.channel.total("down"),
-            "steps": simulation.done,
-            "resumed": before is not None,
-        }
-    )
-    checkpoint.unlink(missing_ok=True)
+        def rounds() -> str:
+            if lost:
+                progress.say(f"diverged: run '{spec.start}', which it starts from, did")
+                return "diverged"
+            try:
+                simulation.run(after_round)
+                if spec.score_every:
+                    simulation.scores += scores(Trained(simulation, dealt, spec))
+            except Diverged as error:
+                progress.say(str(error))
+                return "diverged"
+            return "ok"
+
+        status = rounds()
+        out.write_spec(spec)
+        kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=True) if status == "ok" else ({}, {})
+        out.write_features(kept)
+        if samples:
+            out.write_arrays("samples.npz", samples)
+        _write_model(folder / "model.safetensors", simulation)
+        _write_tables(out, simulation, dealt)
+        out.write_provenance(
+            {
+                "status": status,
+                **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
+                "code": code,
+                "spec": spec.digest,
+                "sources": {
+                    s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
+                    for s, x in zip(dealt.styles, dealt.sources, strict=True)
+                },
+                "wall_s": round(time.monotonic() - started, 2),
+                "peak_memory_mb": round(peak_memory_mb(), 1),
+                "bytes_up": simulation.channel.total("up"),
+                "bytes_down": simulation.channel.total("down"),
+                "steps": simulation.done,
+                "resumed": before is not None,
+            }
+        )
+        checkpoint.unlink(missing_ok=True)
     return status
 
 
