@@ -152,7 +152,10 @@ def _refuse_single_images(data: ClientData, algorithm: Algorithm) -> None:
     norms = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in algorithm.model().modules())
     fewest = min(map(len, itertools.chain(data.clients, *data.turns or ())))
     if norms and fewest < 2:
-        raise InputError(f"data.at_most: batch norm needs two images at a client, but one has {fewest} at a time")
+        raise InputError(
+            f"data: batch norm needs two images at a client, but one has {fewest} at a time; see data.at_most, "
+            "attributes, clients_per_style, deal, server_share and validation_share"
+        )
 
 
 def client_data(dealt: Partition, whose: str) -> ClientData:

@@ -88,7 +88,7 @@ def _one_style(source: Source, style: str, style_names: list[str]) -> Source:
 def read_folder(name: str, folder: Path, size: int) -> Source:
     """A source from `folder/<class>/<picture>`: shorter side resized to size * 8/7, then the centre (256 -> 224).
 
-    What was decoded is kept in `<folder>.<size>.cache.npz` and read from there as long as the folder's files do not
+    What was decoded is kept in `.<folder>.<size>.cache.npz` and read from there as long as the folder's files do not
     change.
 
     Raises:
