@@ -92,7 +92,7 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     change.
 
     Raises:
-        InputError: there is no class folder, no picture, or a picture cannot be read.
+        InputError: there is no class folder, one without a picture, or a picture cannot be read.
     """
     classes = sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
     pictures = [
@@ -103,6 +103,8 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     ]
     if not pictures:
         raise InputError(f"source '{name}': {folder} must hold one folder per class with pictures in it")
+    if empty := sorted(set(classes) - {path.parent.name for path, _ in pictures}):
+        raise InputError(f"source '{name}': there is no picture in {folder / empty[0]}; put some there, or delete it")
     listing = "\n".join(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path, _ in pictures)
     key = hashlib.sha256(listing.encode()).hexdigest()
     labels = np.array([label for _, label in pictures], dtype=np.int64)
@@ -111,7 +113,7 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     if images is None:
         images = np.stack([_decoded(name, path, size) for path, _ in pictures])
         keep(cache, key=key, images=images)
-    return Source(name, images, labels, None, len(classes))
+    return Source(name, images, labels, None, len(classes), class_names=tuple(classes))
 
 
 def keep(cache: Path, **arrays: Any) -> None:

@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits
 
 from common.errors import InputError
 from common.sources import KNOWN
-from partitions import files, load
+from common.spec import DataSettings
+from partitions import files, load, partition
 from partitions.published import TORCHVISION
 from partitions.sources import EMBEDDED
 
@@ -335,6 +336,42 @@ def test_hidden_folders_are_no_classes(tmp_path):
         Image.new("RGB", (40, 40)).save(tmp_path / "mine" / kind / "0.jpg")
     source = load("mine", 32, str(tmp_path))
     assert (len(source.labels), source.classes) == (2, 2)
+
+
+def test_a_class_without_pictures_is_refused(tmp_path):
+    for kind in ("apple", "pear"):
+        (tmp_path / "mine" / kind).mkdir(parents=True)
+    Image.new("RGB", (40, 40)).save(tmp_path / "mine" / "pear" / "0.jpg")
+    (tmp_path / "mine" / "apple" / "0.txt").write_text("an apple")
+    with pytest.raises(InputError, match=r"source 'mine': there is no picture in .*mine/apple; put some there, or"):
+        load("mine", 32, str(tmp_path))
+    assert not list(tmp_path.glob(".*"))
+
+
+def _styles(root: Path, classes: dict[str, str]) -> DataSettings:
+    """Of a data set in folders: style -> its classes, a picture or two of each."""
+    for style, kinds in classes.items():
+        for kind in kinds.split():
+            (root / "mine" / style / kind).mkdir(parents=True)
+            for n in range(3):
+                Image.new("RGB", (20, 20), (n, 0, 0)).save(root / "mine" / style / kind / f"{n}.png")
+    return DataSettings(dataset="mine", image_size=16, styles={style: f"mine/{style}" for style in classes})
+
+
+def test_styles_in_folders_have_classes_of_the_same_names(tmp_path):
+    """Otherwise class 0 would be apples in one, and bikes in the other."""
+    same = _styles(tmp_path / "same", {"art": "apple bike cat", "photo": "cat bike apple"})
+    assert partition(same, str(tmp_path / "same"), 1).classes == 3
+    other = _styles(tmp_path / "other", {"art": "apple bike cat", "photo": "bike cat dog"})
+    sentence = r"data\.styles\.photo: source 'mine/photo' has a class 'dog', which 'mine/art' has not"
+    with pytest.raises(InputError, match=sentence):
+        partition(other, str(tmp_path / "other"), 1)
+    with_digits = other.model_copy(update={"styles": {"art": "mine/art", "ink": "three", "photo": "mine/photo"}})
+    np.savez(tmp_path / "other" / "three.npz", images=_pictures(9, 16, 16), labels=np.arange(9) % 3)
+    with pytest.raises(InputError, match=sentence):
+        partition(with_digits, str(tmp_path / "other"), 1)
+    alone = with_digits.model_copy(update={"styles": {"ink": "three", "photo": "mine/photo"}})
+    assert partition(alone, str(tmp_path / "other"), 1).classes == 3, "arrays do not say what their classes are called"
 
 
 def test_a_folder_without_classes(tmp_path):
