@@ -105,8 +105,7 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
         raise InputError(f"source '{name}': {folder} must hold one folder per class with pictures in it")
     if empty := sorted(set(classes) - {path.parent.name for path, _ in pictures}):
         raise InputError(f"source '{name}': there is no picture in {folder / empty[0]}; put some there, or delete it")
-    listing = "\n".join(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path, _ in pictures)
-    key = hashlib.sha256(listing.encode()).hexdigest()
+    key = key_of(folder, [path for path, _ in pictures])
     labels = np.array([label for _, label in pictures], dtype=np.int64)
     cache = folder.with_name(f".{folder.name}.{size}.cache.npz")
     images = cached(cache, key)
@@ -114,6 +113,21 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
         images = np.stack([_decoded(name, path, size) for path, _ in pictures])
         keep(cache, key=key, images=images)
     return Source(name, images, labels, None, len(classes), class_names=tuple(classes))
+
+
+def key_of(folder: Path, pictures: list[Path]) -> str:
+    """What pictures below a folder are kept under: another one if a picture is added, replaced or gone, and the same
+    however the folder's own path is spelt."""
+    listing = "\n".join(f"{path.relative_to(folder)} {_stamp(path)}" for path in pictures)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _stamp(path: Path) -> str:
+    try:
+        stat = path.stat()
+    except OSError:  # whoever decodes it says so
+        return "gone"
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def keep(cache: Path, **arrays: Any) -> None:

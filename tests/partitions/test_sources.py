@@ -214,6 +214,8 @@ def test_a_folder_of_pictures(name, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(files, "_decoded", lambda *_: pytest.fail("decoded twice"))
         assert np.array_equal(load(name, 16, str(tmp_path)).images, source.images)
+        patch.chdir(tmp_path.parent)
+        assert np.array_equal(load(name, 16, f"./{tmp_path.name}").images, source.images), "in other words"
     Image.new("RGB", (30, 30), (10, 10, 250)).save(tmp_path / name / "bike" / "0.png")
     assert np.array_equal(load(name, 16, str(tmp_path)).images[0, 8, 8], (10, 10, 250)), "a changed picture is noticed"
 
@@ -258,6 +260,12 @@ def test_celeba(tmp_path):
     faces.write_text(faces.read_text().replace("000009.jpg", "000002.jpg"))
     swapped = load("celeba", 32, str(tmp_path))
     assert np.abs(swapped.images[:2, 16, 16, 0].astype(int) - [60, 0]).max() < 6, "what was kept is of other faces"
+    picture = tmp_path / "celeba" / "img_align_celeba" / "000003.jpg"
+    Image.new("RGB", (178, 218), (240, 0, 0)).save(picture, quality=95)
+    assert load("celeba", 32, str(tmp_path)).images[2, 16, 16, 0] > 234, "a replaced picture is noticed"
+    picture.unlink()
+    with pytest.raises(InputError, match=r"000003\.jpg is not a readable picture"):
+        load("celeba", 32, str(tmp_path))
     (tmp_path / "celeba" / "identity_CelebA.txt").unlink()
     with pytest.raises(InputError, match=r"identity_CelebA\.txt is missing"):
         load("celeba", 32, str(tmp_path))
