@@ -34,7 +34,9 @@ class Finisher:
 
     def __init__(self, algorithm: FedAvgServer, images: Tensor, labels: Tensor, work: ServerWorkSettings) -> None:
         self.algorithm, self.images, self.labels, self.work = algorithm, images, labels, work
-        self.model: nn.Module = algorithm.model().to(work.device)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(random_key(work.seed, "finisher"))
+            self.model: nn.Module = algorithm.model().to(work.device)
         self.batches = 0
 
     def receive(self, round: int, client: int, message: dict[str, Tensor]) -> None:
@@ -53,9 +55,10 @@ class Finisher:
         return {}
 
     def state(self) -> dict[str, Any]:
-        """How many batches it has worked on."""
-        return {"batches": self.batches}
+        """How many batches it has worked on, and the model, of which clients may have parts for themselves."""
+        return {"batches": self.batches, "model": self.model.state_dict()}
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         self.batches = state["batches"]
+        self.model.load_state_dict(state["model"])

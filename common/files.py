@@ -1,6 +1,7 @@
 """Files appear whole or not at all."""
 
 import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -63,6 +64,40 @@ def _no_room(folder: Path) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+@contextmanager
+def locked(file: Path, otherwise: str) -> Iterator[None]:
+    """Keep other processes out by a lock on a file, which is there for as long; the lock goes with the process, however
+    it ends.
+
+    Raises:
+        InputError: another process has the lock, with this sentence; or the file cannot be made.
+    """
+    with _said_of(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _lock(file, otherwise)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)  # while nobody else can have it
+        os.close(descriptor)
+
+
+def _lock(file: Path, otherwise: str) -> int:
+    """A descriptor of the file, which is locked."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise InputError(otherwise) from error
+    except OSError:  # some file systems have no locks, and keep nobody out
+        return descriptor
+    if file.exists() and os.path.samestat(file.stat(), os.fstat(descriptor)):
+        return descriptor
+    os.close(descriptor)  # whoever had it has removed it in between, and another one may have made it anew
+    return _lock(file, otherwise)
 
 
 def check_writable(file: Path) -> None:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +29,7 @@ FILES = (
     "traffic.csv",
     "partition.csv",
 )
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINT, LOCK = "checkpoint.pt", ".training.lock"
 
 
 class _Played(BaseModel):
@@ -72,9 +74,17 @@ class RunFolder:
         """The same folder with the judge of its condition and seed, `<judges>/<paper>/<condition>/<seed>.safetensors`.
 
         Not of all seeds: which images a source without an official split tests on is drawn by the seed.
+
+        Raises:
+            InputError: there are judges, and the run's name has no condition.
         """
         if judges is None:
             return self
+        if self.spec.run.count("/") < 2:
+            raise InputError(
+                f"{self.path}/spec.yaml: run: judges are those of a paper, a condition and a seed, "
+                f"such as padpaf/mnist_two/padpaf/default/1, got '{self.spec.run}'; leave out --judges, or rename it"
+            )
         paper, condition, *_, seed = self.spec.run.split("/")
         return replace(self, judge=judges / paper / condition / f"{seed}.safetensors")
 
@@ -164,17 +174,32 @@ class RunFolder:
         Raises:
             InputError: the file is missing or damaged, or a number is not finite.
         """
-        file = self.path / "model.safetensors"
-        try:
-            with safe_open(file, framework="np") as model:
-                names = [name for name in model.keys() if name.startswith(prefixes)]  # noqa: SIM118
-                tensors = Arrays(file, {name: model.get_tensor(name) for name in names})
-        except (OSError, SafetensorError, TypeError) as error:
-            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
+        with self._model() as model:
+            file, names = self.path / "model.safetensors", _starting(model, prefixes)
+            tensors = Arrays(file, {name: model.get_tensor(name) for name in names})
         for name, tensor in tensors.items():
             if not np.isfinite(tensor).all():
                 raise InputError(f"{file}: {name}: has numbers that are not finite")
         return tensors
+
+    def shapes(self, *prefixes: str) -> dict[str, tuple[int, ...]]:
+        """Those of the same tensors, whose numbers are not read: after a run that diverged some are not finite.
+
+        Raises:
+            InputError: the file is missing or damaged.
+        """
+        with self._model() as model:
+            return {name: tuple(model.get_slice(name).get_shape()) for name in _starting(model, prefixes)}
+
+    @contextmanager
+    def _model(self) -> Iterator[Any]:
+        """model.safetensors, opened; InputError if it cannot be read."""
+        file = self.path / "model.safetensors"
+        try:
+            with safe_open(file, framework="np") as model:
+                yield model
+        except (OSError, SafetensorError, TypeError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); run the training again") from error
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """The rows of one of the CSV files, with numbers as such; none if the run has left no such file."""
@@ -224,6 +249,10 @@ class RunFolder:
         """Write `provenance.json`; it comes last, so a folder that has it is complete."""
         with written(self.path / "provenance.json") as part:
             part.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _starting(model: Any, prefixes: tuple[str, ...]) -> list[str]:
+    return [name for name in model.keys() if name.startswith(prefixes)]  # noqa: SIM118
 
 
 def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:

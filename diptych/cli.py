@@ -289,7 +289,7 @@ def _train(options: argparse.Namespace) -> None:
     if options.scale and not options.out:
         raise InputError("--out: the folder of the run is needed, since its specification is in no file")
     spec = _of_scale(options.spec, options.scale) if options.scale else read_spec(Path(options.spec))
-    use_threads(1 if options.threads > 1 else options.threads)
+    use_threads(1)  # those of --threads are clients'
     from diptych.training import train
 
     if options.scale:  # else what is wrong there would be found when all is trained

@@ -67,10 +67,11 @@ class Reference:
         """The columns EVIDENCE of what is measured on this run under an entry of its paper's `evaluation`.
 
         Of a cell, against what that was published with; otherwise against whatever the run is for, of which the keys
-        are all and the share is the smallest.
+        are all and the share is the smallest. Nothing is known of a run that no paper describes, or that starts from
+        one that the study has not, such as with a seed of the user's own.
         """
         forms = [cell.published] if cell else self.published.get(unseeded(spec.run), [])
-        if not forms:
+        if not forms or (spec.start and spec.start not in self.runs):
             return {"differs": UNKNOWN, "budget": ""}
         evaluation = str(self.study.papers[spec.labels["paper"]].evaluation.get(entry, {}).get("name", entry))
         keys = set[str]()

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,9 +14,9 @@ from abilities import COLUMNS, Trained, arrays, due, looks_at_own, scores
 from attacks.listeners import listeners
 from common.algorithms import training_code
 from common.errors import InputError
-from common.files import check_writable, written
+from common.files import check_writable, locked, written
 from common.provenance import peak_memory_mb, provenance
-from common.run_folder import CHECKPOINT, FILES, RunFolder
+from common.run_folder import CHECKPOINT, FILES, LOCK, RunFolder
 from common.spec import Spec, read_yaml
 from diptych.assembly import build_algorithm
 from diptych.process import repeatable
@@ -45,6 +46,9 @@ def train(
 
     Returns:
         The run's status: `ok` or `diverged`.
+
+    Raises:
+        InputError: what is asked for cannot be trained, or not in this folder, which another process may train in.
     """
     started, progress = time.monotonic(), Progress(spec.run, spec.training.rounds)
     if device.startswith("cuda"):
@@ -56,6 +60,7 @@ def train(
     algorithm = build_algorithm(spec, dealt.classes)
     data = client_data(dealt, pooled(algorithm))
     _refuse_single_images(data, algorithm)
+    lost = bool(spec.start) and _has_diverged(_started(spec, folder))
     simulation = (CapturedSimulation if captured else Simulation)(
         algorithm,
         data,
@@ -63,68 +68,83 @@ def train(
         spec.seed,
         workers=workers,
         device=device,
-        start=_start(spec, folder) if spec.start else None,
+        start=_start(spec, folder) if spec.start and not lost else None,
         listeners=listeners(spec, algorithm),
         progress=progress,
     )
     if looks_at_own(Trained(simulation, dealt, spec)):
         simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
-    checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)}"
-    before = resume(checkpoint, simulation, key)
-    if before is not None:
-        started -= before
-        progress.say(f"goes on after round {simulation.round}")
-    saved, out = time.monotonic(), RunFolder(folder)
-    out.begin(anew=before is None)
-    out.write_spec(spec)
+    checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)} {device}"
+    taken = f"{folder}: is being trained by another process; wait for it, or name another folder (--out)"
+    with locked(folder / LOCK, taken):
+        before = resume(checkpoint, simulation, key)
+        if before is not None:
+            started -= before
+            progress.say(f"goes on after round {simulation.round}")
+        saved, out = time.monotonic(), RunFolder(folder)
+        out.begin(anew=before is None)
+        out.write_spec(spec)
 
-    def after_round(simulation: Simulation) -> None:
-        nonlocal saved
-        if due(simulation, spec.score_every):
-            simulation.scores += scores(Trained(simulation, dealt, spec))
-        if simulation.round in spec.snapshots:
-            kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
-            out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
-        if time.monotonic() - saved >= checkpoint_every:
-            save(checkpoint, simulation, key, time.monotonic() - started)
-            saved = time.monotonic()
+        def after_round(simulation: Simulation) -> None:
+            nonlocal saved
+            if due(simulation, spec.score_every):
+                simulation.scores += scores(Trained(simulation, dealt, spec))
+            if simulation.round in spec.snapshots:
+                kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
+                out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
+            if time.monotonic() - saved >= checkpoint_every:
+                save(checkpoint, simulation, key, time.monotonic() - started)
+                saved = time.monotonic()
 
-    status = "ok"
+        trained = Trained(simulation, dealt, spec)
+        why = f"diverged: run '{spec.start}', which it starts from, did" if lost else _diverged(trained, after_round)
+        if why:
+            progress.say(why)
+        status = "diverged" if why else "ok"
+        _write_results(out, trained, status)
+        out.write_provenance(
+            {
+                "status": status,
+                **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
+                "code": code,
+                "spec": spec.digest,
+                "sources": {
+                    s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
+                    for s, x in zip(dealt.styles, dealt.sources, strict=True)
+                },
+                "wall_s": round(time.monotonic() - started, 2),
+                "peak_memory_mb": round(peak_memory_mb(), 1),
+                "bytes_up": simulation.channel.total("up"),
+                "bytes_down": simulation.channel.total("down"),
+                "steps": simulation.done,
+                "resumed": before is not None,
+            }
+        )
+        checkpoint.unlink(missing_ok=True)
+    return status
+
+
+def _diverged(trained: Trained, after_round: Callable[[Simulation], None]) -> str:
+    """Train, and score in the end; why that could not go on, in a sentence, or nothing."""
     try:
-        simulation.run(after_round)
-        if spec.score_every:
-            simulation.scores += scores(Trained(simulation, dealt, spec))
+        trained.simulation.run(after_round)
+        if trained.spec.score_every:
+            trained.simulation.scores += scores(trained)
     except Diverged as error:
-        status = "diverged"
-        progress.say(str(error))
-    out.write_spec(spec)
-    kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=True) if status == "ok" else ({}, {})
+        return str(error)
+    return ""
+
+
+def _write_results(out: RunFolder, trained: Trained, status: str) -> None:
+    """All that evaluations read but the provenance, which comes last."""
+    out.write_spec(trained.spec)
+    kept, samples = arrays(trained, at_the_end=True) if status == "ok" else ({}, {})
     out.write_features(kept)
     if samples:
         out.write_arrays("samples.npz", samples)
-    _write_model(folder / "model.safetensors", simulation)
-    _write_tables(out, simulation, dealt)
-    out.write_provenance(
-        {
-            "status": status,
-            **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
-            "code": code,
-            "spec": spec.digest,
-            "sources": {
-                s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
-                for s, x in zip(dealt.styles, dealt.sources, strict=True)
-            },
-            "wall_s": round(time.monotonic() - started, 2),
-            "peak_memory_mb": round(peak_memory_mb(), 1),
-            "bytes_up": simulation.channel.total("up"),
-            "bytes_down": simulation.channel.total("down"),
-            "steps": simulation.done,
-            "resumed": before is not None,
-        }
-    )
-    checkpoint.unlink(missing_ok=True)
-    return status
+    _write_model(out.path / "model.safetensors", trained.simulation)
+    _write_tables(out, trained.simulation, trained.dealt)
 
 
 def _refuse_another_run(spec: Spec, folder: Path) -> None:
@@ -140,7 +160,10 @@ def _refuse_single_images(data: ClientData, algorithm: Algorithm) -> None:
     norms = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in algorithm.model().modules())
     fewest = min(map(len, itertools.chain(data.clients, *data.turns or ())))
     if norms and fewest < 2:
-        raise InputError(f"data.at_most: batch norm needs two images at a client, but one has {fewest} at a time")
+        raise InputError(
+            f"data: batch norm needs two images at a client, but one has {fewest} at a time; see data.at_most, "
+            "attributes, clients_per_style, deal, server_share and validation_share"
+        )
 
 
 def client_data(dealt: Partition, whose: str) -> ClientData:
@@ -170,6 +193,11 @@ def _started(spec: Spec, folder: Path) -> RunFolder:
     if not (other.path / "model.safetensors").is_file():
         raise InputError(f"start: run '{spec.start}' has left no model in {other.path}; train it first")
     return other
+
+
+def _has_diverged(other: RunFolder) -> bool:
+    """Whether a run is known to have, so that its weights are nothing to start from; other programs need not say."""
+    return (other.path / "provenance.json").is_file() and other.provenance["status"] == "diverged"
 
 
 def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """What a run sent, and what it called for."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -85,8 +86,8 @@ def transmission(run: RunFolder) -> Iterator[dict[str, Any]]:
     if method not in ("ps-fedgan", "full-gan") or not (run.path / "model.safetensors").exists():
         return
     parts = ("discriminator",) if method == "ps-fedgan" else ("discriminator", "generator")
-    sent = run.weights(*(f"clients/{part}." for part in parts))
-    yield _cost("parameters", sum(tensor[0].size for tensor in sent.values()))
+    sent = run.shapes(*(f"clients/{part}." for part in parts))  # of every client, along the first axis
+    yield _cost("parameters", sum(math.prod(shape[1:]) for shape in sent.values()))
     steps = sum(row["steps"] for row in run.table("history.csv") if row["round"] == row["update"] == 1)
     first = [row for row in run.table("traffic.csv") if row["round"] == 1 and row["direction"] == "up"]
     if steps and run.has("traffic.csv"):

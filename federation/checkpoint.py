@@ -10,8 +10,8 @@ from federation.simulation import Simulation
 
 
 def save(path: Path, simulation: Simulation, key: str, seconds: float) -> None:
-    """Write the simulation's state, and the seconds that it took to get there; `key` says which specification and code
-    it belongs to."""
+    """Write the simulation's state, and the seconds that it took to get there; `key` says which specification, code
+    and device it belongs to."""
     with written(path) as part:
         torch.save({"key": key, "seconds": seconds, "state": simulation.state()}, part)
 
@@ -25,9 +25,9 @@ def resume(path: Path, simulation: Simulation, key: str) -> float | None:
     if not path.exists():
         return None
     try:
-        saved = torch.load(path, weights_only=True)
-        if saved["key"] != key:
+        if torch.load(path, map_location="cpu", weights_only=True)["key"] != key:  # that of a GPU, too
             return None
+        saved = torch.load(path, weights_only=True)
         simulation.load(saved["state"])
         return float(saved["seconds"])
     except Exception as error:  # whatever unpickling a damaged file comes to, and what is missing from another one

@@ -1,13 +1,12 @@
 """CelebA in the layout in which torchvision stores it: aligned faces with attributes and identities."""
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from common.errors import InputError
-from partitions.files import cached, keep
+from partitions.files import cached, keep, key_of
 from partitions.source import Source
 
 ATTRIBUTES = """
@@ -40,7 +39,8 @@ def _number(text: str, file: str) -> int:
 def read_celeba(folder: Path, size: int) -> Source:
     """All faces: the centre 178x178 brought to `size`; labels are identities, `attributes` (n, 40) beside them.
 
-    The official test part (2 in the evaluation list) is the test split. Decoded faces are kept in a cache file.
+    The official test part (2 in the evaluation list) is the test split. Decoded faces are kept in a cache file
+    as long as the listed pictures do not change.
 
     Raises:
         InputError: a list or a picture is missing or unreadable.
@@ -65,10 +65,11 @@ def read_celeba(folder: Path, size: int) -> Source:
 
 
 def _faces(folder: Path, files: list[str], size: int) -> np.ndarray:
-    cache, key = folder / f".faces.{size}.cache.npz", hashlib.sha256("\n".join(files).encode()).hexdigest()
+    pictures = [folder / "img_align_celeba" / file for file in files]
+    cache, key = folder / f".faces.{size}.cache.npz", key_of(folder, pictures)
     faces = cached(cache, key)
     if faces is None:
-        faces = np.stack([_face(folder / "img_align_celeba" / file, size) for file in files])
+        faces = np.stack([_face(picture, size) for picture in pictures])
         keep(cache, key=key, images=faces)
     return faces
 

@@ -88,11 +88,11 @@ def _one_style(source: Source, style: str, style_names: list[str]) -> Source:
 def read_folder(name: str, folder: Path, size: int) -> Source:
     """A source from `folder/<class>/<picture>`: shorter side resized to size * 8/7, then the centre (256 -> 224).
 
-    What was decoded is kept in `<folder>.<size>.cache.npz` and read from there as long as the folder's files do not
+    What was decoded is kept in `.<folder>.<size>.cache.npz` and read from there as long as the folder's files do not
     change.
 
     Raises:
-        InputError: there is no class folder, no picture, or a picture cannot be read.
+        InputError: there is no class folder, one without a picture, or a picture cannot be read.
     """
     classes = sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
     pictures = [
@@ -103,15 +103,31 @@ def read_folder(name: str, folder: Path, size: int) -> Source:
     ]
     if not pictures:
         raise InputError(f"source '{name}': {folder} must hold one folder per class with pictures in it")
-    listing = "\n".join(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path, _ in pictures)
-    key = hashlib.sha256(listing.encode()).hexdigest()
+    if empty := sorted(set(classes) - {path.parent.name for path, _ in pictures}):
+        raise InputError(f"source '{name}': there is no picture in {folder / empty[0]}; put some there, or delete it")
+    key = key_of(folder, [path for path, _ in pictures])
     labels = np.array([label for _, label in pictures], dtype=np.int64)
     cache = folder.with_name(f".{folder.name}.{size}.cache.npz")
     images = cached(cache, key)
     if images is None:
         images = np.stack([_decoded(name, path, size) for path, _ in pictures])
         keep(cache, key=key, images=images)
-    return Source(name, images, labels, None, len(classes))
+    return Source(name, images, labels, None, len(classes), class_names=tuple(classes))
+
+
+def key_of(folder: Path, pictures: list[Path]) -> str:
+    """What pictures below a folder are kept under: another one if a picture is added, replaced or gone, and the same
+    however the folder's own path is spelt."""
+    listing = "\n".join(f"{path.relative_to(folder)} {_stamp(path)}" for path in pictures)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _stamp(path: Path) -> str:
+    try:
+        stat = path.stat()
+    except OSError:  # whoever decodes it says so
+        return "gone"
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def keep(cache: Path, **arrays: Any) -> None:

@@ -146,7 +146,20 @@ def _sources(settings: DataSettings, root: str) -> tuple[Source, ...]:
                 f"data.styles.{style}: source '{source.name}' has {source.classes} classes, "
                 f"but '{sources[0].name}' has {sources[0].classes}; the styles of a data set show the same classes"
             )
+    _refuse_other_classes(settings, sources)
     return sources
+
+
+def _refuse_other_classes(settings: DataSettings, sources: tuple[Source, ...]) -> None:
+    """InputError where styles in folders have as many classes and not the same: class 0 would be apples and bikes."""
+    known = [(style, source) for style, source in zip(settings.styles, sources, strict=True) if source.class_names]
+    for style, source in known[1:]:
+        first = known[0][1]
+        if others := sorted(set(source.class_names) - set(first.class_names)):
+            raise InputError(
+                f"data.styles.{style}: source '{source.name}' has a class '{others[0]}', which '{first.name}' has not; "
+                "the styles of a data set show the same classes"
+            )
 
 
 def _generators(settings: DataSettings, seed: int) -> list[np.random.Generator]:

@@ -18,6 +18,7 @@ class Source:
         test: (n,) bool, the official test images; None if there is no official split.
         classes: the number of classes.
         extra: further arrays (n, ...), such as attributes and identities.
+        class_names: of each class, in their order, where the source says them; otherwise empty.
 
     Raises:
         InputError: the arrays do not fit together.
@@ -29,6 +30,7 @@ class Source:
     test: np.ndarray | None
     classes: int
     extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape, dtype = self.images.shape, self.images.dtype

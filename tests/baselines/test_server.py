@@ -1,6 +1,7 @@
 """What a server does with images of its own: alone, after FedAvg, and not at all."""
 
 import copy
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,8 @@ from diptych.study import load_study
 from diptych.training import client_data
 from federation import ClientData, ServerWorkSettings, Simulation, train_on
 from methods import ps_fedgan
-from tests.digits import dealt, objective, prepared, same, simulate, training
+from networks import SNResNet
+from tests.digits import dealt, objective, prepared, same, simulate, training, with_a_stop
 from tests.mutation import mutated
 
 SGD = OptimiserSettings(lr=0.1)
@@ -179,6 +181,30 @@ def test_what_the_server_sends_next_is_what_it_has_trained():
     after: list[dict[str, torch.Tensor]] = []
     simulation.run(lambda s: after.append({name: t.clone() for name, t in s.server.tensors.items()}))
     assert same(sent[1], after[1]), "after the prologue, round 1, round 2"
+
+
+def _normalised(**training) -> Simulation:
+    """Discriminators, which divide their kernels by a singular value: u, which leads to it, is a buffer."""
+    made = FedAvgServer(objective=objective("classification", partial(SNResNet, width=4)))
+    torch.seed()
+    return prepared(made, _data(), **training)
+
+
+def test_what_the_server_has_of_its_own_follows_from_the_seed_and_outlasts_a_stop(tmp_path):
+    whole, resumed = with_a_stop(partial(_normalised, buffers="local"), tmp_path)
+    assert any(name.endswith(".u") for name in whole.server_work.model.state_dict().keys() - whole.server.tensors)
+    assert same(resumed.server.tensors, whole.server.tensors)
+    assert same(resumed.server_work.model.state_dict(), whole.server_work.model.state_dict())
+
+
+def test_where_all_is_shared_it_does_not_matter_what_the_server_began_with():
+    whole, other = _normalised(), _normalised()
+    with torch.no_grad():
+        for tensor in other.server_work.model.state_dict().values():
+            tensor.zero_()
+    for simulation in (whole, other):
+        simulation.run()
+    assert same(whole.server.tensors, other.server.tensors)
 
 
 SCALES = ["tiny", "digits", "reduced", "reference-psfedgan", "paper"]

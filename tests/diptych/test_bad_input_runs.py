@@ -27,7 +27,7 @@ RUN = changed("training.rounds", 2) | {"objective": {"name": "classification"}, 
 SOURCE = {"name": "x", "sha256": "0", "images": 9, "classes": 10}
 SPEC = Spec(**RUN)
 GIVEN = _given(SPEC, partition(SPEC.data, "", SPEC.seed), Path())
-KEY = f"{SPEC.digest} {training_code('fedavg')} {GIVEN}"
+KEY = f"{SPEC.digest} {training_code('fedavg')} {GIVEN} cpu"
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,14 @@ def test_a_damaged_run(damage, words, finished, tmp_path, capsys):
     assert not (tmp_path / "records.csv").exists()
 
 
+def test_judges_of_a_run_whose_name_has_no_condition(finished, tmp_path, capsys):
+    shutil.copytree(finished, tmp_path / "run")
+    _text("spec.yaml", lambda text: text.replace(RUN["run"], "mine"))(tmp_path / "run")
+    arguments = ["evaluate", str(tmp_path / "run"), "--judges", str(tmp_path), "--out", str(tmp_path / "records.csv")]
+    complains(capsys, arguments, ["spec.yaml: run", "a paper, a condition and a seed", "got 'mine'"])
+    assert not (tmp_path / "records.csv").exists()
+
+
 OPTIONAL = {
     "history.csv": {"epochs_per_client"},
     "traffic.csv": {"bytes_up", "bytes_up_per_visit", "bytes_down", "bytes_down_per_visit"},
@@ -232,3 +240,18 @@ def test_a_diverged_run_is_a_row_that_says_so(tmp_path, capfd):
     accuracies = [line for line in lines if ",accuracy," in line]
     assert len(accuracies) == 2 * len(STYLES)
     assert all(",diverged," in line for line in accuracies)
+
+
+def test_a_run_that_starts_from_one_that_diverged_has_diverged_as_well(tmp_path, capfd):
+    """So that others of its method are evaluated; and so has what starts from it in turn."""
+    asked = changed("objective", {"name": "classification"}) | {"score_every": 1}
+    wild = asked | {"training": GOOD["training"] | {"local_epochs": 2, "optimiser": {"lr": 1e30}}}
+    names = [f"fedstyle/try/fedavg/{variant}/1" for variant in ("first", "second", "third")]
+    for spec, name, start in zip((wild, asked, asked), names, ("", *names), strict=False):
+        (tmp_path / name).mkdir(parents=True)
+        assert main(["train", written(tmp_path / name, spec | {"run": name, "start": start})]) == 0
+        assert not start or f"diverged: run '{start}', which it starts from, did" in capfd.readouterr().err
+        assert main(["evaluate", str(tmp_path / name), "--out", str(tmp_path / "records.csv")]) == 0
+        with open(tmp_path / "records.csv", newline="") as lines:
+            accuracies = [row["status"] for row in csv.DictReader(lines) if row["metric"] == "accuracy"]
+        assert set(accuracies) == {"diverged"}

@@ -157,6 +157,12 @@ def test_a_run_that_no_paper_describes_is_not_known():
     assert found.distance(spec, "budget") == {"differs": "unknown", "budget": ""}
 
 
+@pytest.mark.parametrize("start", ["fedinb/rotated-mnist_generalisation_1/fedinb/l10-k10/7", "mine"])
+def test_a_run_that_starts_from_one_that_the_study_has_not_is_not_known(start):
+    """Of another seed, or of another name."""
+    assert _distance({"start": start}) == {"differs": "unknown", "budget": ""}
+
+
 def test_what_depends_on_samples_and_judges_is_known_of_every_evaluation():
     """An evaluation that reads samples depends on how many there are, and one that loads a judge on its settings."""
     assert {*USES, *JUDGED, *ALONE} <= set(EVALUATIONS)

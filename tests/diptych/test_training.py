@@ -1,6 +1,9 @@
 """What a training leaves in its folder, and what it takes no notice of: what an earlier one has left there."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +14,14 @@ from safetensors.torch import load_file, save_file
 
 import diptych.training
 from baselines.fedavg import FedAvg
+from common.codehash import ROOT
 from common.errors import InputError
-from common.run_folder import RunFolder
+from common.run_folder import LOCK, RunFolder
 from common.spec import Spec
 from diptych.training import _refuse_single_images, train
 from federation import ClientData, Diverged, Simulation
 from tests.digits import left_by, objective, spec
+from tests.pretended import DEVICE, pretended_gpu
 
 SAMPLES = {"images": 20, "probed": 60}
 THREE = {"rounds": 3, "batch_size": 64}
@@ -79,7 +84,7 @@ def test_batch_norm_needs_two_images_whoever_trains(whose):
     data = ClientData(
         torch.zeros(9, 3, 8, 8), torch.zeros(9).long(), of, turns=((several, one),) if "in" in whose else None
     )
-    with pytest.raises(InputError, match="batch norm needs two images at a client, but one has 1 at a time"):
+    with pytest.raises(InputError, match=r"^data: batch norm needs two .* has 1 at a time; see data\.at_most, .* deal"):
         _refuse_single_images(data, FedAvg(objective=objective("classification")))
     _refuse_single_images(replace(data, clients=(several,), turns=None), FedAvg(objective=objective("classification")))
 
@@ -168,3 +173,59 @@ def test_a_checkpoint_counts_only_if_the_images_are_the_same(tmp_path, killed, m
     monkeypatch.setattr("partitions.source.Source.sha256", "those of another file")
     left_by(asked, tmp_path)
     assert not _resumed(tmp_path)
+
+
+def test_a_checkpoint_of_the_cpu_is_none_for_a_gpu(tmp_path, killed):
+    """Its tensors would stay where they were, and so would what a GPU computes of them not be what it computes."""
+    asked = spec("fedavg", training=THREE)
+    killed(asked, tmp_path)
+    with pretended_gpu():
+        left_by(asked, tmp_path, device=DEVICE)
+    assert not _resumed(tmp_path)
+
+
+def test_a_checkpoint_of_a_gpu_is_none_where_there_is_no_gpu(tmp_path, killed, monkeypatch):
+    asked = spec("fedavg", training=THREE)
+    killed(asked, tmp_path)
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.serialization, "location_tag", lambda storage: "cuda:0")
+        torch.save(saved | {"key": saved["key"].removesuffix(" cpu") + " cuda"}, tmp_path / "checkpoint.pt")
+    left_by(asked, tmp_path)
+    assert not _resumed(tmp_path)
+
+
+def test_a_second_training_in_a_folder_is_refused_and_changes_nothing(tmp_path, monkeypatch):
+    """Another specification of the same run would delete the first one's snapshots, and leave its own scores there."""
+    run, asked = Simulation.run, spec("fedavg", training=THREE, snapshots=[1])
+
+    def and_another(simulation: Simulation, after_round: Callable[[Simulation], None]) -> None:
+        def twice(simulation: Simulation) -> None:
+            after_round(simulation)
+            with monkeypatch.context() as patched:
+                patched.setattr(Simulation, "run", run)
+                with pytest.raises(InputError, match="is being trained by another process; wait for it"):
+                    train(spec("fedavg", score_every=1), tmp_path, "")
+
+        run(simulation, twice)
+
+    monkeypatch.setattr(Simulation, "run", and_another)
+    left = left_by(asked, tmp_path)
+    left.check()
+    assert (left.snapshots, left.table("scores.csv")) == ([1], [])
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_training_that_was_killed_keeps_nobody_out(tmp_path):
+    hold = """import pathlib, sys; from common.files import locked
+with locked(pathlib.Path(sys.argv[1]), ""): print(flush=True); input()
+"""
+    command = [sys.executable, "-c", hold, str(tmp_path / LOCK)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(InputError, match="another process"):
+            train(spec("fedavg"), tmp_path, "")
+        other.kill()
+    assert (tmp_path / LOCK).exists()
+    left_by(spec("fedavg"), tmp_path)
+    assert not (tmp_path / LOCK).exists()

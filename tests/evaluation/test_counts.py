@@ -448,6 +448,17 @@ def test_a_gan_is_counted_of_which_there_is_a_single_user(tmp_path):
     assert _values(transmission(RunFolder(run.path)), "metric") == {("parameters",): 6}
 
 
+def test_what_is_sent_of_a_gan_that_diverged_is_counted_all_the_same(tmp_path):
+    """A run that diverged in its first round has taken no steps that its history tells of."""
+    run = _write_run(tmp_path / "run")
+    run.write_spec(run.spec.model_copy(update={"algorithm": {"name": "ps-fedgan"}}))
+    run.write_provenance({"status": "diverged"})
+    run.write_table("history.csv", [], ["round", "client", "stage", "phase", "update", "steps", "loss"])
+    diverged = {"clients/discriminator.weight": np.full((2, 5, 2), np.nan, np.float32)}
+    save_file(diverged, run.path / "model.safetensors")
+    assert _values(transmission(RunFolder(run.path)), "metric") == {("parameters",): 10}
+
+
 def test_no_other_method_is_said_to_send_a_gan(tmp_path):
     run = _write_run(tmp_path / "run")
     for name in ("fedavg", "ps-fedgan"):  # which has left no model

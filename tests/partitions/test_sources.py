@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits
 
 from common.errors import InputError
 from common.sources import KNOWN
-from partitions import files, load
+from common.spec import DataSettings
+from partitions import files, load, partition
 from partitions.published import TORCHVISION
 from partitions.sources import EMBEDDED
 
@@ -213,6 +214,8 @@ def test_a_folder_of_pictures(name, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(files, "_decoded", lambda *_: pytest.fail("decoded twice"))
         assert np.array_equal(load(name, 16, str(tmp_path)).images, source.images)
+        patch.chdir(tmp_path.parent)
+        assert np.array_equal(load(name, 16, f"./{tmp_path.name}").images, source.images), "in other words"
     Image.new("RGB", (30, 30), (10, 10, 250)).save(tmp_path / name / "bike" / "0.png")
     assert np.array_equal(load(name, 16, str(tmp_path)).images[0, 8, 8], (10, 10, 250)), "a changed picture is noticed"
 
@@ -257,6 +260,12 @@ def test_celeba(tmp_path):
     faces.write_text(faces.read_text().replace("000009.jpg", "000002.jpg"))
     swapped = load("celeba", 32, str(tmp_path))
     assert np.abs(swapped.images[:2, 16, 16, 0].astype(int) - [60, 0]).max() < 6, "what was kept is of other faces"
+    picture = tmp_path / "celeba" / "img_align_celeba" / "000003.jpg"
+    Image.new("RGB", (178, 218), (240, 0, 0)).save(picture, quality=95)
+    assert load("celeba", 32, str(tmp_path)).images[2, 16, 16, 0] > 234, "a replaced picture is noticed"
+    picture.unlink()
+    with pytest.raises(InputError, match=r"000003\.jpg is not a readable picture"):
+        load("celeba", 32, str(tmp_path))
     (tmp_path / "celeba" / "identity_CelebA.txt").unlink()
     with pytest.raises(InputError, match=r"identity_CelebA\.txt is missing"):
         load("celeba", 32, str(tmp_path))
@@ -335,6 +344,42 @@ def test_hidden_folders_are_no_classes(tmp_path):
         Image.new("RGB", (40, 40)).save(tmp_path / "mine" / kind / "0.jpg")
     source = load("mine", 32, str(tmp_path))
     assert (len(source.labels), source.classes) == (2, 2)
+
+
+def test_a_class_without_pictures_is_refused(tmp_path):
+    for kind in ("apple", "pear"):
+        (tmp_path / "mine" / kind).mkdir(parents=True)
+    Image.new("RGB", (40, 40)).save(tmp_path / "mine" / "pear" / "0.jpg")
+    (tmp_path / "mine" / "apple" / "0.txt").write_text("an apple")
+    with pytest.raises(InputError, match=r"source 'mine': there is no picture in .*mine/apple; put some there, or"):
+        load("mine", 32, str(tmp_path))
+    assert not list(tmp_path.glob(".*"))
+
+
+def _styles(root: Path, classes: dict[str, str]) -> DataSettings:
+    """Of a data set in folders: style -> its classes, a picture or two of each."""
+    for style, kinds in classes.items():
+        for kind in kinds.split():
+            (root / "mine" / style / kind).mkdir(parents=True)
+            for n in range(3):
+                Image.new("RGB", (20, 20), (n, 0, 0)).save(root / "mine" / style / kind / f"{n}.png")
+    return DataSettings(dataset="mine", image_size=16, styles={style: f"mine/{style}" for style in classes})
+
+
+def test_styles_in_folders_have_classes_of_the_same_names(tmp_path):
+    """Otherwise class 0 would be apples in one, and bikes in the other."""
+    same = _styles(tmp_path / "same", {"art": "apple bike cat", "photo": "cat bike apple"})
+    assert partition(same, str(tmp_path / "same"), 1).classes == 3
+    other = _styles(tmp_path / "other", {"art": "apple bike cat", "photo": "bike cat dog"})
+    sentence = r"data\.styles\.photo: source 'mine/photo' has a class 'dog', which 'mine/art' has not"
+    with pytest.raises(InputError, match=sentence):
+        partition(other, str(tmp_path / "other"), 1)
+    with_digits = other.model_copy(update={"styles": {"art": "mine/art", "ink": "three", "photo": "mine/photo"}})
+    np.savez(tmp_path / "other" / "three.npz", images=_pictures(9, 16, 16), labels=np.arange(9) % 3)
+    with pytest.raises(InputError, match=sentence):
+        partition(with_digits, str(tmp_path / "other"), 1)
+    alone = with_digits.model_copy(update={"styles": {"ink": "three", "photo": "mine/photo"}})
+    assert partition(alone, str(tmp_path / "other"), 1).classes == 3, "arrays do not say what their classes are called"
 
 
 def test_a_folder_without_classes(tmp_path):
