@@ -80,15 +80,22 @@ class Study:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every run, once for each experiment that it is for. Equal specifications are one run with one name."""
+        """Every run, once for each experiment that it is for. Equal specifications are one run with one name.
+
+        Raises:
+            InputError: two that are not equal have one name.
+        """
         named: dict[tuple[str, str], Spec] = {}
+        first: dict[str, Cell] = {}
         cells = []
         for paper, experiment, values in self._grid():
             specs = self._specs(paper, values, self.scale.seeds[: experiment.seeds])
             (published,) = self.as_published._specs(paper, values, [specs[0].seed])
             for spec in specs:
                 run = named.setdefault((paper, spec.digest), spec)
-                cells.append(Cell(run, experiment.table, values, published))
+                cell = Cell(run, experiment.table, values, published)
+                _refuse_another(first.setdefault(run.run, cell), cell)
+                cells.append(cell)
         return cells
 
     @cached_property
@@ -297,7 +304,7 @@ class Study:
         labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
         condition = "_".join(labels.values())
         setting = values.get("setting", "").replace(";", "+")  # a comma would be lost where jobs go to a cluster
-        name = "+".join(filter(None, (variant or setting, trial))) or "default"
+        name = "+".join(filter(None, (variant, setting, trial))) or "default"
         content = content | {
             "scale": self.name,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
@@ -321,6 +328,17 @@ class Study:
 def unseeded(run: str) -> str:
     """The name of a run without its seed."""
     return run.rpartition("/")[0]
+
+
+def _refuse_another(cell: Cell, other: Cell) -> None:
+    """InputError where two cells of one run are of different specifications, only one of which would be trained."""
+    if cell.spec is not other.spec:
+        axes = [axis for axis in {**cell.point, **other.point} if cell.point.get(axis) != other.point.get(axis)]
+        one, two = (", ".join(f"{axis}: {of.point.get(axis, 'none')}" for axis in axes) for of in (cell, other))
+        raise InputError(
+            f"run {cell.spec.run}: two specifications have this name, that of {one} and that of {two}; give a value of "
+            "one of them another name"
+        )
 
 
 def _by(styles: dict[str, None]) -> str:
