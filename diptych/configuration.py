@@ -33,6 +33,12 @@ def _all_different(seeds: list[int]) -> list[int]:
     return seeds
 
 
+def _with_methods(axes: dict[str, list[str]]) -> dict[str, list[str]]:
+    if "method" not in axes:
+        raise ValueError("must have the axis 'method'")
+    return axes
+
+
 Called = str | Annotated[list[str], Field(min_length=2, max_length=2)]
 """What a reader calls something: a name, or a short and a long one."""
 
@@ -66,7 +72,7 @@ class Experiment(_Config):
 
     about: str
     table: str
-    axes: dict[str, list[str]]
+    axes: Annotated[dict[str, list[str]], AfterValidator(_with_methods)]
     open: bool = False
     seeds: PositiveInt | None = None
 

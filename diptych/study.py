@@ -7,9 +7,11 @@ a search has chosen where a paper is silent. Imports no torch.
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -294,7 +296,7 @@ class Study:
             ):
                 yield ("rules", n, "set"), rule.set
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
-            yield ("setting",), {"algorithm": _parsed(values["setting"])}
+            yield ("setting",), {"algorithm": _parsed(f"{paper}: axes.setting", values["setting"])}
 
     def _seeded(
         self, paper: str, values: dict[str, str], content: Overlay, seeds: list[int], trial: str = ""
@@ -318,7 +320,7 @@ class Study:
                 update={
                     "run": f"{run}/{seed}",
                     "seed": seed,
-                    "start": spec.start.format(seed=seed, **own, **labels),
+                    "start": _filled_in(f"{where}.start", spec.start, {"seed": seed, **own, **labels}),
                 }
             )
             for seed in seeds
@@ -355,10 +357,22 @@ def _but_algorithm(layers: Iterator[tuple[Place, Overlay]]) -> Iterator[tuple[Pl
         yield place, {key: value for key, value in overlay.items() if key != "algorithm"}
 
 
-def _parsed(setting: str) -> Overlay:
-    """`lambda=0.5;style_epochs=10` as algorithm settings."""
-    pairs = (part.split("=", 1) for part in setting.split(";") if part)
-    return {key: yaml.safe_load(value) for key, value in pairs}
+def _parsed(where: str, setting: str) -> Overlay:
+    """`lambda=0.5;style_epochs=10` as algorithm settings; InputError if it is not of this form."""
+    pairs = [part.partition("=") for part in setting.split(";") if part]
+    with suppress(yaml.YAMLError, ValueError):  # a date that there is not is no YAMLError
+        if all(key and sign for key, sign, _ in pairs):
+            return {key: yaml.safe_load(value) for key, _, value in pairs}
+    raise InputError(f"{where}: must be key=value, with semicolons between several, in YAML, got '{setting}'")
+
+
+def _filled_in(where: str, start: str, values: dict[str, Any]) -> str:
+    """The name of a run with its placeholders replaced; InputError where there are others."""
+    try:
+        return start.format(**values)
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        allowed = ", ".join(f"{{{name}}}" for name in values)
+        raise InputError(f"{where}: must be the name of a run, in which may stand {allowed}, got '{start}'") from error
 
 
 @cache

@@ -225,6 +225,8 @@ def test_the_package_run_as_a_module_is_the_command(monkeypatch, capsys):
 
 # ---- configuration
 
+SETTING = "fedstyle: axes.setting: must be key=value"
+
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
@@ -250,6 +252,27 @@ def test_the_package_run_as_a_module_is_the_command(monkeypatch, capsys):
             ["variant of feddva", "'feddva:no-treshold'", "did you mean 'feddva:no-threshold'"],
         ),
         ("papers/fedstyle.yaml", "dataset: [digit, office", "dataset: [digits, office", ["'digits'", "'digit'"]),
+        (
+            "papers/fedinb.yaml",
+            'start: "fedinb/{condition}/local/autoencoder/{seed}"',
+            'start: "fedinb/{cond}/local/autoencoder/{seed}"',
+            ["fedinb: rotated-mnist_translation", ".start", "{condition}", "got 'fedinb/{cond}/local/"],
+        ),
+        (
+            "papers/fedinb.yaml",
+            'start: "fedinb/{condition}/local/autoencoder/{seed}"',
+            'start: "fedinb/{condition/local/autoencoder/{seed}"',
+            [".start", "{condition}", "got 'fedinb/{condition/local/"],
+        ),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", "setting: [lambda,", [SETTING, "'lambda'"]),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["lambda=[1",', [SETTING, "'lambda=[1'"]),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["=1",', [SETTING, "'=1'"]),
+        (
+            "papers/fedstyle.yaml",
+            "      method: [apfl:mixture]\n",
+            "",
+            ["experiments.table1-mixture.axes: must have the axis 'method'"],
+        ),
     ],
 )
 def test_a_wrong_configuration(file, old, new, words, config, capsys):
