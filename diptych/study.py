@@ -23,6 +23,7 @@ from common.sources import State, state
 from common.spec import Spec
 from diptych import configuration
 from diptych.configuration import Experiment, Figure, Paper, Scale, merged, names_in, read_paper, read_scale
+from diptych.misnamed import refuse_left_out, refuse_lost, refuse_misnamed
 from diptych.tuning import BEFORE, Grid, Overlay, Trial, Tuning, choices
 from reporting.wording import plural
 
@@ -143,8 +144,14 @@ class Study:
 
     @cached_property
     def specs(self) -> dict[str, Spec]:
-        """The runs by name."""
-        return {cell.spec.run: cell.spec for cell in self.cells}
+        """The runs by name.
+
+        Raises:
+            InputError: one starts from a run that there is not, or in the end from itself.
+        """
+        specs = {cell.spec.run: cell.spec for cell in self.cells}
+        refuse_lost(specs, self.name)
+        return specs
 
     @cached_property
     def seeds(self) -> dict[str, list[int]]:
@@ -388,19 +395,9 @@ def load_study(scale: str) -> Study:
         choose(f"config/scales/{scale}.yaml: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}
     papers = {paper: read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
-    _refuse_unknown(f"config/scales/{scale}.yaml: left_out", config.left_out, papers)
+    published = {paper: read_paper(paper) for paper in names_in("papers")}
+    everything, new = [*papers.values(), *published.values()], newcomers()
+    refuse_left_out(f"config/scales/{scale}.yaml: left_out", config.left_out, everything, new)
+    for name, asked in papers.items():
+        refuse_misnamed(name, asked, published[name], new)
     return Study(scale, config, papers)
-
-
-def _refuse_unknown(where: str, left_out: dict[str, dict[str, str]], papers: dict[str, Paper]) -> None:
-    """InputError where a scale leaves out what no paper has, one that it does not run included."""
-    known = defaultdict[str, set[str]](set)
-    for paper in [*papers.values(), *map(read_paper, names_in("papers"))]:
-        for experiment in paper.experiments.values():
-            for axis, values in experiment.axes.items():
-                known[axis] |= {*values}
-    known["method"] |= {*newcomers()}
-    for axis, reasons in left_out.items():
-        choose(where, axis, known)
-        for value in reasons:
-            choose(f"{where}.{axis}", value, known[axis])
