@@ -27,10 +27,26 @@ def _is_column(column: str) -> str:
     return choose("column", column, COLUMNS)
 
 
+def _is_of_cells(column: str) -> str:
+    return choose("column", column, [*COLUMNS, ABILITY, MEASURE])
+
+
+Column = Annotated[str, AfterValidator(_is_column)]
+"""Of a record."""
+CellColumn = Annotated[str, AfterValidator(_is_of_cells)]
+"""Of a record, or what a table of measures has beside these."""
+
+
 def _all_different(seeds: list[int]) -> list[int]:
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"must all be different, got {seeds}")
     return seeds
+
+
+def _with_methods(axes: dict[str, list[str]]) -> dict[str, list[str]]:
+    if "method" not in axes:
+        raise ValueError("must have the axis 'method'")
+    return axes
 
 
 Called = str | Annotated[list[str], Field(min_length=2, max_length=2)]
@@ -66,7 +82,7 @@ class Experiment(_Config):
 
     about: str
     table: str
-    axes: dict[str, list[str]]
+    axes: Annotated[dict[str, list[str]], AfterValidator(_with_methods)]
     open: bool = False
     seeds: PositiveInt | None = None
 
@@ -83,8 +99,8 @@ class Measure(_Config):
         lacks: why a method that has the ability has no such number, where others have one.
     """
 
-    where: dict[Annotated[str, AfterValidator(_is_column)], list[str]] = {}
-    of: Annotated[list[Annotated[str, AfterValidator(_is_column)]], Field(min_length=1)] = ["value"]
+    where: dict[Column, list[str]] = {}
+    of: Annotated[list[Column], Field(min_length=1)] = ["value"]
     per: PositiveFloat = 1.0
     unit: str = ""
     better: Literal["high", "low"] | None = None
@@ -110,18 +126,18 @@ class Layout(_Config):
     """
 
     title: str
-    blocks: list[str] = []
-    rows: list[str]
-    columns: list[str]
-    where: dict[str, list[str]] = {}
-    reference: dict[str, str] = {}
+    blocks: list[CellColumn] = []
+    rows: list[CellColumn]
+    columns: list[CellColumn]
+    where: dict[Column, list[str]] = {}
+    reference: dict[CellColumn, str] = {}
     means: Literal["printed", "recomputed"] = "printed"
     quotes: list[Rule] = []
     note: str = ""
     measures: dict[str, dict[str, Measure]] = {}
     unable: dict[str, str] = {}
-    apart: dict[str, list[str]] = {}
-    ranked_over: list[Annotated[str, AfterValidator(_is_column)]] = []
+    apart: dict[CellColumn, list[str]] = {}
+    ranked_over: list[Column] = []
 
     @model_validator(mode="after")
     def _measures_are_columns(self) -> "Layout":

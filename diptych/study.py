@@ -7,9 +7,11 @@ a search has chosen where a paper is silent. Imports no torch.
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -21,6 +23,7 @@ from common.sources import State, state
 from common.spec import Spec
 from diptych import configuration
 from diptych.configuration import Experiment, Figure, Paper, Scale, merged, names_in, read_paper, read_scale
+from diptych.misnamed import refuse_left_out, refuse_lost, refuse_misnamed
 from diptych.tuning import BEFORE, Grid, Overlay, Trial, Tuning, choices
 from reporting.wording import plural
 
@@ -80,15 +83,22 @@ class Study:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Every run, once for each experiment that it is for. Equal specifications are one run with one name."""
+        """Every run, once for each experiment that it is for. Equal specifications are one run with one name.
+
+        Raises:
+            InputError: two that are not equal have one name.
+        """
         named: dict[tuple[str, str], Spec] = {}
+        first: dict[str, Cell] = {}
         cells = []
         for paper, experiment, values in self._grid():
             specs = self._specs(paper, values, self.scale.seeds[: experiment.seeds])
             (published,) = self.as_published._specs(paper, values, [specs[0].seed])
             for spec in specs:
                 run = named.setdefault((paper, spec.digest), spec)
-                cells.append(Cell(run, experiment.table, values, published))
+                cell = Cell(run, experiment.table, values, published)
+                _refuse_another(first.setdefault(run.run, cell), cell)
+                cells.append(cell)
         return cells
 
     @cached_property
@@ -134,8 +144,14 @@ class Study:
 
     @cached_property
     def specs(self) -> dict[str, Spec]:
-        """The runs by name."""
-        return {cell.spec.run: cell.spec for cell in self.cells}
+        """The runs by name.
+
+        Raises:
+            InputError: one starts from a run that there is not, or in the end from itself.
+        """
+        specs = {cell.spec.run: cell.spec for cell in self.cells}
+        refuse_lost(specs, self.name)
+        return specs
 
     @cached_property
     def seeds(self) -> dict[str, list[int]]:
@@ -287,7 +303,7 @@ class Study:
             ):
                 yield ("rules", n, "set"), rule.set
         if "setting" in values:  # over the rules, which say what it is when nothing else is said
-            yield ("setting",), {"algorithm": _parsed(values["setting"])}
+            yield ("setting",), {"algorithm": _parsed(f"{paper}: axes.setting", values["setting"])}
 
     def _seeded(
         self, paper: str, values: dict[str, str], content: Overlay, seeds: list[int], trial: str = ""
@@ -297,7 +313,7 @@ class Study:
         labels = {axis: value for axis, value in values.items() if axis not in METHOD_AXES}
         condition = "_".join(labels.values())
         setting = values.get("setting", "").replace(";", "+")  # a comma would be lost where jobs go to a cluster
-        name = "+".join(filter(None, (variant or setting, trial))) or "default"
+        name = "+".join(filter(None, (variant, setting, trial))) or "default"
         content = content | {
             "scale": self.name,
             "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
@@ -311,7 +327,7 @@ class Study:
                 update={
                     "run": f"{run}/{seed}",
                     "seed": seed,
-                    "start": spec.start.format(seed=seed, **own, **labels),
+                    "start": _filled_in(f"{where}.start", spec.start, {"seed": seed, **own, **labels}),
                 }
             )
             for seed in seeds
@@ -321,6 +337,17 @@ class Study:
 def unseeded(run: str) -> str:
     """The name of a run without its seed."""
     return run.rpartition("/")[0]
+
+
+def _refuse_another(cell: Cell, other: Cell) -> None:
+    """InputError where two cells of one run are of different specifications, only one of which would be trained."""
+    if cell.spec is not other.spec:
+        axes = [axis for axis in {**cell.point, **other.point} if cell.point.get(axis) != other.point.get(axis)]
+        one, two = (", ".join(f"{axis}: {of.point.get(axis, 'none')}" for axis in axes) for of in (cell, other))
+        raise InputError(
+            f"run {cell.spec.run}: two specifications have this name, that of {one} and that of {two}; give a value of "
+            "one of them another name"
+        )
 
 
 def _by(styles: dict[str, None]) -> str:
@@ -337,10 +364,22 @@ def _but_algorithm(layers: Iterator[tuple[Place, Overlay]]) -> Iterator[tuple[Pl
         yield place, {key: value for key, value in overlay.items() if key != "algorithm"}
 
 
-def _parsed(setting: str) -> Overlay:
-    """`lambda=0.5;style_epochs=10` as algorithm settings."""
-    pairs = (part.split("=", 1) for part in setting.split(";") if part)
-    return {key: yaml.safe_load(value) for key, value in pairs}
+def _parsed(where: str, setting: str) -> Overlay:
+    """`lambda=0.5;style_epochs=10` as algorithm settings; InputError if it is not of this form."""
+    pairs = [part.partition("=") for part in setting.split(";") if part]
+    with suppress(yaml.YAMLError, ValueError):  # a date that there is not is no YAMLError
+        if all(key and sign for key, sign, _ in pairs):
+            return {key: yaml.safe_load(value) for key, _, value in pairs}
+    raise InputError(f"{where}: must be key=value, with semicolons between several, in YAML, got '{setting}'")
+
+
+def _filled_in(where: str, start: str, values: dict[str, Any]) -> str:
+    """The name of a run with its placeholders replaced; InputError where there are others."""
+    try:
+        return start.format(**values)
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        allowed = ", ".join(f"{{{name}}}" for name in values)
+        raise InputError(f"{where}: must be the name of a run, in which may stand {allowed}, got '{start}'") from error
 
 
 @cache
@@ -356,19 +395,9 @@ def load_study(scale: str) -> Study:
         choose(f"config/scales/{scale}.yaml: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}
     papers = {paper: read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
-    _refuse_unknown(f"config/scales/{scale}.yaml: left_out", config.left_out, papers)
+    published = {paper: read_paper(paper) for paper in names_in("papers")}
+    everything, new = [*papers.values(), *published.values()], newcomers()
+    refuse_left_out(f"config/scales/{scale}.yaml: left_out", config.left_out, everything, new)
+    for name, asked in papers.items():
+        refuse_misnamed(name, asked, published[name], new)
     return Study(scale, config, papers)
-
-
-def _refuse_unknown(where: str, left_out: dict[str, dict[str, str]], papers: dict[str, Paper]) -> None:
-    """InputError where a scale leaves out what no paper has, one that it does not run included."""
-    known = defaultdict[str, set[str]](set)
-    for paper in [*papers.values(), *map(read_paper, names_in("papers"))]:
-        for experiment in paper.experiments.values():
-            for axis, values in experiment.axes.items():
-                known[axis] |= {*values}
-    known["method"] |= {*newcomers()}
-    for axis, reasons in left_out.items():
-        choose(where, axis, known)
-        for value in reasons:
-            choose(f"{where}.{axis}", value, known[axis])

@@ -225,6 +225,9 @@ def test_the_package_run_as_a_module_is_the_command(monkeypatch, capsys):
 
 # ---- configuration
 
+SETTING = "fedstyle: axes.setting: must be key=value"
+RULE = 'method: fedstyle, clients_per_style: "5"'
+
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
@@ -250,6 +253,68 @@ def test_the_package_run_as_a_module_is_the_command(monkeypatch, capsys):
             ["variant of feddva", "'feddva:no-treshold'", "did you mean 'feddva:no-threshold'"],
         ),
         ("papers/fedstyle.yaml", "dataset: [digit, office", "dataset: [digits, office", ["'digits'", "'digit'"]),
+        (
+            "papers/fedinb.yaml",
+            'start: "fedinb/{condition}/local/autoencoder/{seed}"',
+            'start: "fedinb/{cond}/local/autoencoder/{seed}"',
+            ["fedinb: rotated-mnist_translation", ".start", "{condition}", "got 'fedinb/{cond}/local/"],
+        ),
+        (
+            "papers/fedinb.yaml",
+            'start: "fedinb/{condition}/local/autoencoder/{seed}"',
+            'start: "fedinb/{condition/local/autoencoder/{seed}"',
+            [".start", "{condition}", "got 'fedinb/{condition/local/"],
+        ),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", "setting: [lambda,", [SETTING, "'lambda'"]),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["lambda=[1",', [SETTING, "'lambda=[1'"]),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["=1",', [SETTING, "'=1'"]),
+        (
+            "papers/fedstyle.yaml",
+            "      method: [apfl:mixture]\n",
+            "",
+            ["experiments.table1-mixture.axes: must have the axis 'method'"],
+        ),
+        (
+            "papers/feddva.yaml",
+            "  method:    ",
+            "  methods:    ",
+            ["feddva.yaml.axes: must have the axis 'method'", "methods"],
+        ),
+        ("papers/fedstyle.yaml", RULE, RULE.replace("method", "metod"), ["rules.2.when", "'metod'", "mean 'method'"]),
+        (
+            "papers/fedstyle.yaml",
+            RULE,
+            RULE.replace("dsty", "dtsy"),
+            ["rules.2.when.method", "'fedtsyle'", "mean 'fedstyle'"],
+        ),
+        ("papers/fedstyle.yaml", RULE, RULE.replace("5", "6"), ["rules.2.when.clients_per_style", "'6'", "1, 10, 5"]),
+        ("papers/psfedgan.yaml", 'variant: ""}', "variant: dropout}", ["rules.3.when.variant", "'no-dropout'"]),
+        ("papers/fedstyle.yaml", "  fedstyle-14:", "  fedstyle-99:", ["fedstyle.yaml.claims", "'fedstyle-99'"]),
+        ("papers/padpaf.yaml", "padpaf-13: &early", "padpaf-99: &early", ["padpaf.yaml.undecided", "'padpaf-99'"]),
+        (
+            "papers/fedstyle.yaml",
+            "rows: [method, variant]",
+            "rows: [metod, variant]",
+            ["tables.table1.rows.0", "'metod'", "did you mean 'method'"],
+        ),
+        (
+            "papers/fedstyle.yaml",
+            "where: {kind: [dataset]",
+            "where: {knd: [dataset]",
+            ["tables.table5.where.knd", "'knd'", "did you mean 'kind'"],
+        ),
+        (
+            "papers/padpaf.yaml",
+            "where: {dataset: [cifar10]",
+            "where: {datset: [cifar10]",
+            ["figures.figure17.where", "'datset'", "did you mean 'dataset'"],
+        ),
+        (
+            "papers/padpaf.yaml",
+            "where: {dataset: [cifar10]",
+            "where: {dataset: [cifar-10]",
+            ["figures.figure17.where.dataset", "'cifar-10'", "did you mean 'cifar10'"],
+        ),
     ],
 )
 def test_a_wrong_configuration(file, old, new, words, config, capsys):
@@ -257,6 +322,26 @@ def test_a_wrong_configuration(file, old, new, words, config, capsys):
     assert old in text
     (config / file).write_text(text.replace(old, new, 1))
     complains(capsys, ["runs", "--scale", "digits"], words)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("feddva/pretraining/", "feddva/pretrainin/", ["start", "'feddva/mnist_client-marks/feddva/pretrainin/2011'"]),
+        (
+            "feddva:pretraining: {",
+            'feddva:pretraining: {start: "feddva/{condition}/fedavg/tuned-feddva/{seed}", ',
+            ["start", "circle", "feddva/pretraining/2011 from feddva/mnist_client-marks/fedavg/tuned-feddva/2011 from"],
+        ),
+    ],
+)
+def test_what_runs_start_from_is_found_before_anything_is_trained(old, new, words, config, capsys):
+    file = config / "papers" / "feddva.yaml"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    (config / "scales" / "mine.yaml").write_text("about: mine\nseeds: [2011]\npapers: {feddva: {}}\n")
+    complains(capsys, ["check", "--scale", "mine"], words)
 
 
 def test_who_stops_a_command_is_told_in_a_sentence(monkeypatch, tmp_path, capsys):

@@ -3,9 +3,11 @@
 import inspect
 import itertools
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from snakemake.target_jobs import parse_target_jobs_cli_args
 from snakemake_interface_executor_plugins.utils import TargetSpec, encode_target_jobs_cli_args
 
@@ -25,6 +27,7 @@ from partitions.celeba import ATTRIBUTES
 from reporting.cells import CONTROLS
 from reporting.records import published
 from tests.checkout import read_again
+from tests.wrong import refused
 
 SCALES = names_in("scales")
 
@@ -366,6 +369,45 @@ def test_a_scale_runs_some_experiments_only(config):
     assert all(run.startswith("fedstyle/digit_10_") for run in table3 - table1)  # ten clients a style: Table 3
     with pytest.raises(InputError, match="only: unknown name 'tabel1'; did you mean 'table1'"):
         runs("tabel1")
+
+
+def _laid_over(file: Path, overlay: dict[str, Any]) -> Study:
+    """`tiny` with this laid over a file of its configuration."""
+    file.write_text(yaml.safe_dump(merged(yaml.safe_load(file.read_text()), overlay), sort_keys=False))
+    read_again()
+    return load_study("tiny")
+
+
+LITERAL = {"table4-office-home": {"axes": {"method": ["fedstyle", "fedstyle:literal"]}}}
+"""Two readings, each with the settings of an experiment of FedStyle's."""
+
+
+def test_a_variant_with_each_of_several_settings_is_as_many_runs(config):
+    cells = _laid_over(config / "scales" / "tiny.yaml", {"papers": {"fedstyle": {"experiments": LITERAL}}}).cells
+    asked = {
+        (cell.point["method"], cell.setting): (cell.spec.run.split("/")[3], cell.spec.algorithm)
+        for cell in cells
+        if cell.point["dataset"] == "digit" and (cell.point["ssl"], cell.table) == ("simclr", "table4")
+    }
+    assert {place: algorithm["lambda"] for place, (_, algorithm) in asked.items()} == {
+        ("fedstyle", "lambda=0.1"): 0.1,
+        ("fedstyle", "lambda=1.0"): 1.0,
+        ("fedstyle:literal", "lambda=0.1"): 0.1,
+        ("fedstyle:literal", "lambda=1.0"): 1.0,
+    }
+    assert asked["fedstyle:literal", "lambda=0.1"][0] == "literal+lambda=0.1"
+    assert len({name for name, _ in asked.values()}) == len(asked)
+
+
+def test_one_name_for_two_runs_is_refused(config):
+    """Of which one would be trained, and fill the cells of both."""
+    named_alike = "fedstyle:literal+lambda=0.1"
+    variants = {"axes": {"method": {named_alike: {"algorithm": {"style_epochs": 3}}}}}
+    experiments = LITERAL | {"table1": {"axes": {"method": [named_alike]}}}
+    _laid_over(config / "papers" / "fedstyle.yaml", variants)
+    study = _laid_over(config / "scales" / "tiny.yaml", {"papers": {"fedstyle": {"experiments": experiments}}})
+    with refused("run fedstyle/digit_1_iid_simclr/fedstyle/literal+lambda=0.1/2011", f"method: {named_alike}"):
+        _ = study.cells
 
 
 def test_a_scale_of_one_paper_can_leave_out_what_others_have(config):
