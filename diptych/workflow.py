@@ -70,6 +70,7 @@ class Workflow:
                 data_folder("--config data", str(config["data"]))
             self.given = [Path(file) for file in [config.get("measured")] if file]
             kept = _runs_kept(self.study, self.given)
+            _refuse_namesakes(self.specs)
         except InputError as error:
             raise Refused(error) from error
         self.gpus = config.get("gpus", SETTINGS["gpus"])
@@ -375,6 +376,16 @@ def _runs_kept(study: Study, measured: list[Path]) -> set[str]:
     from diptych.gathering import kept  # and pandas, which nobody else needs here
 
     return {*kept(study, measured)["run"]}
+
+
+def _refuse_namesakes(specs: dict[str, Spec]) -> None:
+    """InputError where a run starts from one that is called as itself but for the method: `Workflow.inputs` has it wait
+    for whatever runs of its variant start from, and so that one for itself."""
+    for name, spec in specs.items():
+        paper, condition, _, variant, seed = name.split("/")
+        other = spec.start.split("/")
+        if other[:2] + other[3:] == [paper, condition, variant, seed]:
+            raise InputError(f"run {name}: start: '{spec.start}' differs in the method alone; name one a variant")
 
 
 def _whatever_method(wildcards: Any) -> tuple[str, ...]:

@@ -196,6 +196,16 @@ def test_a_wrong_setting_of_the_workflow(config, words):
     assert all(word in str(ended.value) for word in words)
 
 
+def test_a_start_that_differs_in_the_method_alone(monkeypatch):
+    """Wildcards do not say the method, so that what it starts from would wait for itself."""
+    study = load_study("tiny")
+    run, start = (f"fedstyle/digit_1_iid_simclr/{method}/default/2011" for method in ("ditto", "fedavg"))
+    ditto = study.trained[run].model_copy(update={"start": start})
+    monkeypatch.setitem(vars(study), "trained", study.trained | {run: ditto})
+    with pytest.raises(SystemExit, match=f"diptych: run {run}: start: '{start}' differs in the method alone"):
+        Workflow({"scale": "tiny"})
+
+
 @pytest.mark.parametrize(
     ("function", "wildcards", "words"),
     [
