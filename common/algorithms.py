@@ -7,6 +7,7 @@ PACKAGES = ("baselines", "methods")
 TRAINING = (
     "partitions",
     "diptych.assembly",
+    "diptych.given",
     "federation.simulation",
     "abilities",
 )

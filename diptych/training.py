@@ -19,6 +19,7 @@ from common.provenance import peak_memory_mb, provenance
 from common.run_folder import CHECKPOINT, FILES, LOCK, RunFolder
 from common.spec import Spec, read_yaml
 from diptych.assembly import build_algorithm
+from diptych.given import client_data, to_start_from
 from diptych.process import repeatable
 from diptych.progress import Progress
 from federation import Algorithm, CapturedSimulation, ClientData, Diverged, Simulation
@@ -166,19 +167,6 @@ def _refuse_single_images(data: ClientData, algorithm: Algorithm) -> None:
         )
 
 
-def client_data(dealt: Partition, whose: str) -> ClientData:
-    """What the engine needs of a partition; pooled, one client has everybody's images, or the server's."""
-    if not whose:
-        seen = dealt.views, dealt.turns, dealt.server, dealt.server_view, dealt.image_styles
-        return ClientData(dealt.images, dealt.labels, dealt.clients, *seen)
-    if dealt.views is not None or dealt.turns is not None:
-        raise InputError("data.views: clients that see images each in their own way cannot be pooled into one")
-    if whose == "server" and not len(dealt.server):
-        raise InputError("data.server_share: the server has no image, so there is nothing to train on")
-    everything = dealt.server if whose == "server" else torch.cat(dealt.clients)
-    return ClientData(dealt.images, dealt.labels, (everything,), styles=dealt.image_styles)
-
-
 def _given(spec: Spec, dealt: Partition, folder: Path) -> str:
     """A hash of what a training is given besides its specification: its images, and the run that it starts from."""
     digest = hashlib.sha256("".join(source.sha256 for source in dealt.sources).encode())
@@ -201,16 +189,12 @@ def _has_diverged(other: RunFolder) -> bool:
 
 
 def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
-    """What the run that this one starts from has left, with a leading axis over clients.
-
-    Shared tensors are one row for all; if it shared nothing, a row of each of its clients, of a pooled run one.
-    """
+    """What the run that this one starts from has left for it."""
     other = _started(spec, folder)
-    held = {key: torch.from_numpy(array) for key, array in other.weights("shared/", "clients/").items()}
-    if not held:
+    left = {key: torch.from_numpy(array) for key, array in other.weights("shared/", "clients/").items()}
+    if not left:
         raise InputError(f"start: run '{spec.start}' has left no tensors shared/... or clients/... in {other.path}")
-    shared = {key.removeprefix("shared/"): t.unsqueeze(0) for key, t in held.items() if key.startswith("shared/")}
-    return shared or {key.removeprefix("clients/"): rows for key, rows in held.items()}
+    return to_start_from(left)
 
 
 # ---- what is left behind

@@ -16,7 +16,7 @@ from baselines.ditto import Ditto
 from baselines.fedper import FedPer
 from baselines.local import Local
 from common.spec import OptimiserSettings
-from diptych.training import client_data
+from diptych.given import client_data
 from federation import Algorithm
 from federation.hooks import pooled
 from methods.feddva import FedDVA

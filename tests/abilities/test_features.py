@@ -11,7 +11,7 @@ import abilities.features
 from abilities.features import CROSSED, features, mixed
 from baselines.fedavg import FedAvg
 from common.spec import DataSettings
-from diptych.training import client_data
+from diptych.given import client_data
 from federation import Simulation
 from federation.data import as_float
 from methods.fedstyle import FedStyle

@@ -11,8 +11,9 @@ from abilities.overheard import _alike, _by_discriminator, membership
 from attacks.listeners import listeners
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
+from diptych.given import client_data
 from diptych.study import load_study
-from diptych.training import client_data, train
+from diptych.training import train
 from federation import Simulation
 from networks.cgan import hidden_units
 from partitions import partition

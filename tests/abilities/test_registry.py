@@ -8,8 +8,8 @@ from attacks.listeners import listeners
 from common.codehash import ROOT
 from common.spec import SampleSettings
 from diptych.assembly import build_algorithm
+from diptych.given import client_data
 from diptych.study import load_study
-from diptych.training import client_data
 from federation import Simulation
 from federation.hooks import pooled
 from partitions import partition

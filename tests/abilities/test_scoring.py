@@ -16,7 +16,8 @@ from baselines.fedavg_server import FedAvgServer
 from baselines.fedprox import FedProx
 from common.run_folder import RunFolder
 from common.spec import DataSettings, Spec
-from diptych.training import client_data, train
+from diptych.given import client_data
+from diptych.training import train
 from evaluation.generalisation import generalisation
 from federation import Simulation
 from methods.ps_fedgan import PSFedGAN

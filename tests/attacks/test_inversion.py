@@ -10,7 +10,8 @@ from attacks.listeners import listeners
 from common.errors import InputError
 from common.spec import Spec
 from diptych.assembly import build_algorithm
-from diptych.training import client_data, train
+from diptych.given import client_data
+from diptych.training import train
 from evaluation.privacy import inversion
 from federation import Simulation
 from federation.checkpoint import resume, save

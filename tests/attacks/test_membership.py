@@ -12,7 +12,8 @@ from baselines.fedavg import FedAvg
 from common.run_folder import RunFolder
 from common.spec import SampleSettings, Spec
 from diptych.assembly import build_algorithm
-from diptych.training import client_data, train
+from diptych.given import client_data
+from diptych.training import train
 from evaluation.privacy import membership
 from federation import Simulation
 from federation.channel import Message

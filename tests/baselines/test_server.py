@@ -16,8 +16,8 @@ from common.keys import random_key
 from common.spec import OptimiserSettings
 from common.work import images_of
 from diptych.assembly import build_algorithm
+from diptych.given import client_data
 from diptych.study import load_study
-from diptych.training import client_data
 from federation import ClientData, ServerWorkSettings, Simulation, train_on
 from methods import ps_fedgan
 from networks import SNResNet

@@ -19,7 +19,7 @@ from common.errors import InputError
 from common.run_folder import FILES, RunFolder
 from common.spec import Spec
 from diptych.assembly import algorithm_class, build_algorithm
-from diptych.training import client_data
+from diptych.given import client_data
 from federation import Algorithm, CapturedSimulation, Simulation, nothing
 from federation.captured import CapturedWork, Record
 from federation.channel import Message

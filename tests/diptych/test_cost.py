@@ -15,8 +15,8 @@ from diptych import cost
 from diptych.assembly import build_algorithm
 from diptych.cli import main
 from diptych.cost import Bill, Machine
+from diptych.given import client_data
 from diptych.study import load_study, newcomers
-from diptych.training import client_data
 from diptych.workflow import Workflow
 from federation import Simulation
 from networks import ENCODERS

@@ -12,7 +12,7 @@ from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import SampleSettings, Spec
 from diptych.assembly import build_algorithm
-from diptych.training import client_data
+from diptych.given import client_data
 from diptych.translation import Translation
 from federation import Simulation
 from federation.hooks import pooled

@@ -15,7 +15,7 @@ from baselines.fedprox import FedProx
 from common.errors import InputError
 from common.optimisers import step
 from common.spec import OptimiserSettings, ServerSettings
-from diptych.training import client_data
+from diptych.given import client_data
 from federation import ClientData, Diverged, Phase, Simulation, Work, names
 from federation.channel import Message
 from federation.checkpoint import resume, save

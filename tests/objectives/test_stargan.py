@@ -11,7 +11,7 @@ from baselines.centralized import Centralized
 from baselines.fedavg import FedAvg
 from common.errors import InputError
 from common.spec import OptimiserSettings
-from diptych.training import client_data
+from diptych.given import client_data
 from federation import Simulation
 from federation.names import selected
 from networks import Conv3

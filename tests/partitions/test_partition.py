@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common.errors import InputError
-from diptych.training import client_data
+from diptych.given import client_data
 from partitions import Partition, partition
 from partitions.deal import by_class, dirichlet, iid, largest_remainder, shards
 from partitions.drawn import resampled, stratified
