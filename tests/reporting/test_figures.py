@@ -571,12 +571,19 @@ def test_codes_stand_where_the_probes_say_with_chance_and_the_judge_as_lines():
     plt.close(figure)
 
 
-def test_panels_of_all_data_sets_have_the_scale_that_the_first_shows_and_an_empty_one_says_so():
+def test_panels_of_a_data_set_have_one_scale_whose_numbers_stand_beside_them_and_an_empty_one_says_so():
     records = _common()
     other = records[records["split"] == "equal"].assign(dataset="rotations")
     other["value"] = pd.to_numeric(other["value"]) / 2
     figure = FIGURES["common-codes"](pd.concat([records, other]))
-    assert len({axis.get_ylim() for axis in figure.axes}) == 1
+    figure.canvas.draw()
+    above, below = figure.axes[:2], figure.axes[2:]
+    for row in (above, below):
+        scales = [axis.get_ylim() for axis in row]
+        np.testing.assert_allclose(scales, [(0.0575, 0.9925), (0.02875, 0.49625)], err_msg="0.1 to 0.95, and a margin")
+    assert all(any(label.get_visible() and label.get_text() for label in axis.get_yticklabels()) for axis in below)
+    assert [bool(axis.get_ylabel()) for axis in figure.axes] == [True, False] * 2
+    assert [bool(axis.get_xlabel()) for axis in figure.axes] == [False] * 2 + [True] * 2
     empty = {axis.get_title() for axis in figure.axes if "not measured" in {text.get_text() for text in axis.texts}}
     assert empty == {"rotations, skewed"}
     plt.close(figure)
