@@ -45,6 +45,7 @@ def _label_outer(figure: Figure) -> None:
     """Say once what an axis is; its numbers stand in each column, which has a scale of its own."""
     for axis in figure.axes:
         place = axis.get_subplotspec()
+        assert place is not None  # they are all of one grid
         axis.set_xlabel(axis.get_xlabel() if place.is_last_row() else "")
         axis.set_ylabel(axis.get_ylabel() if place.is_first_col() else "")
 
