@@ -98,12 +98,11 @@ def train(
                 save(checkpoint, simulation, key, time.monotonic() - started)
                 saved = time.monotonic()
 
-        trained = Trained(simulation, dealt, spec)
-        why = f"diverged: run '{spec.start}', which it starts from, did" if lost else _diverged(trained, after_round)
-        if why:
+        why = f"diverged: run '{spec.start}', which it starts from, did" if lost else ""
+        if why := why or _diverged(Trained(simulation, dealt, spec), after_round):
             progress.say(why)
         status = "diverged" if why else "ok"
-        _write_results(out, trained, status)
+        _write_results(out, Trained(simulation, dealt, spec), status)  # whose models no scoring has had
         out.write_provenance(
             {
                 "status": status,
