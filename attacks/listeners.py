@@ -43,9 +43,11 @@ def _inverting(spec: Spec, asked: InversionSettings, algorithm: Algorithm) -> In
             f"inversion: clients of algorithm '{spec.algorithm['name']}' send nothing that can be inverted"
         )
     optimisers = [u.optimiser or spec.training.optimiser for phase in algorithm.phases() for u in phase.updates]
-    plain = all(o.name == "sgd" and not o.momentum and not o.weight_decay for o in optimisers)
+    one = spec.training.optimiser
+    plain = all(o.name == "sgd" and o.lr == one.lr and not o.momentum and not o.weight_decay for o in optimisers)
     if not plain or (spec.data.at_most or spec.training.batch_size + 1) > spec.training.batch_size:
         raise InputError(
-            "inversion: needs plain sgd and data.at_most up to training.batch_size, so that each step is on all images"
+            "inversion: needs plain sgd with one learning rate and data.at_most up to training.batch_size, so that "
+            "each step is on all images"
         )
     return Discriminators(*settings) if "update" in _published(algorithm) else Weights(*settings)

@@ -42,14 +42,14 @@ def says(
     Args:
         begun: the model that the client has begun with.
         asked: images (n, channels, height, width) in [0, 1] and their labels (n,).
-        company: `COMPANY` others, that each is asked about with.
+        company: `COMPANY` others, or as many as there are, that each is asked about with.
         style: of all of them, if images show any.
     """
     model = as_heard(algorithm, begun, wiretap, client)
     model.load_state_dict(wiretap.back[client], strict=False)
     settle(model)
     _evaluated(model, wiretap.back[client])
-    styles = None if style is None else torch.full((1 + COMPANY,), style)
+    styles = None if style is None else torch.full((1 + len(company[1]),), style)
 
     def loss(x: Tensor, y: Tensor) -> Tensor:
         draw, losses = torch.Generator().manual_seed(seed), []

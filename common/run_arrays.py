@@ -52,7 +52,7 @@ RULES = [
     Rule("answers/<whose>", "numbers", ("answers",)),
     Rule("answers/<style>/<whose>", "numbers", ("answers of <style>",)),
     Rule("asked/<k>/<real>", "bytes", ("<real> for <k>", *IMAGE)),
-    Rule("asked/<k>/<real>-labels", "classes", ("<real> for <k>",)),
+    Rule("asked/<k>/<real>-labels", "integers", ("<real> for <k>",)),
     Rule("asked/<k>/made", "bytes", ("made for <k>", *IMAGE)),
     Rule("asked/<k>/labels", "integers", ("made for <k>",)),
     Rule("client/<k>/<images>/labels", "integers", ("client <k> <images>",)),

@@ -25,7 +25,7 @@ from diptych.progress import Progress
 from federation import Algorithm, CapturedSimulation, ClientData, Diverged, Simulation
 from federation.checkpoint import resume, save
 from federation.hooks import pooled
-from partitions import Partition, partition
+from partitions import Partition, partition, redrawn
 
 
 def train(
@@ -61,6 +61,7 @@ def train(
     algorithm = build_algorithm(spec, dealt.classes)
     data = client_data(dealt, pooled(algorithm))
     _refuse_single_images(data, algorithm)
+    _refuse_to_invert_what_is_redrawn(spec, data)
     lost = bool(spec.start) and _has_diverged(_started(spec, folder))
     simulation = (CapturedSimulation if captured else Simulation)(
         algorithm,
@@ -164,6 +165,12 @@ def _refuse_single_images(data: ClientData, algorithm: Algorithm) -> None:
             f"data: batch norm needs two images at a client, but one has {fewest} at a time; see data.at_most, "
             "attributes, clients_per_style, deal, server_share and validation_share"
         )
+
+
+def _refuse_to_invert_what_is_redrawn(spec: Spec, data: ClientData) -> None:
+    """What a client has sent is of images as it saw them in its steps; they are nowhere else to be compared with."""
+    if spec.inversion and any(map(redrawn, data.views or ())):
+        raise InputError("inversion: needs data.views that show an image alike each time, and one draws anew")
 
 
 def _given(spec: Spec, dealt: Partition, folder: Path) -> str:

@@ -54,16 +54,18 @@ def _parts(
     images: Images, reads: list[Reading], against: str, setting: str, shown: Judged, more: str, *, each: bool
 ) -> Iterator[Part]:
     """By control and client that has left images of all settings; of this one, to which `more` is added. A control of
-    which a client has no image is left out: a mean over the others would be another number."""
+    which a client has no image is left out, and so are distances to such: a mean over the others would be another
+    number."""
     made = [by[""][0] for by in images.values()]
     clients = [k for k in shown.styles if all(_of(k, name) in shown.arrays for name in made)]
     there = {
         c: names for c, names in images[setting].items() if all(len(shown.arrays[_of(k, names[0])]) for k in clients)
     }
+    to_real = bool(against) and all(len(shown.arrays[_of(k, against)]) for k in clients)
     for (control, names), k in product(there.items(), clients):
         style, own = shown.styles[k], [_of(k, name) for name in names]
         who = {"style": style, "client": f"client-{k + 1}"} if each else None
-        numbers = shown.numbers(reads, control, own, style, _of(k, against))
+        numbers = shown.numbers(reads, control, own, style, _of(k, against) if to_real else "")
         yield Part({"setting": setting + more, "control": control}, numbers, who)
 
 

@@ -143,10 +143,10 @@ def probe(
         one_number_each: codes by several encoders are probed at once, each first mapped to a number (PaDPaF,
             App. C.2.2).
         snapshots: whether the published protocol is repeated after each snapshot; at the end its number then stands
-            once more, under the last round.
+            once more, under the last round, unless there is a snapshot of it.
     """
     settings = ProbeSettings(epochs, batch_size, lr, DECAY)
-    asked = [target for target in targets if _is_read(run, target)]
+    asked, end = [target for target in targets if _is_read(run, target)], run.spec.training.rounds
     after: dict[str, Any] = {f";round={round}": run.after(round) for round in run.snapshots} if snapshots else {}
     for (when, arrays), (role, place) in product((after | {"": run.features}).items(), images.items()):
         shown = Codes(arrays, place, standardised, one_number_each)
@@ -156,8 +156,8 @@ def probe(
             for row in _probed(shown, target, controls, protocol, settings, run.spec.seed):
                 row |= {"setting": row["setting"] + when, "role": "" if row.get("control") in FLOORS else role}
                 yield row
-                if snapshots and not when and protocol == "published":
-                    yield row | {"setting": f"{row['setting']};round={run.spec.training.rounds}"}
+                if snapshots and not when and protocol == "published" and end not in run.snapshots:
+                    yield row | {"setting": f"{row['setting']};round={end}"}
 
 
 def _is_read(run: RunFolder, target: Target) -> bool:

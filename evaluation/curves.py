@@ -19,7 +19,8 @@ ByRound = dict[int, list[float]]
 def curves(
     run: RunFolder, *, targets: dict[str, float] | None = None, traffic: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Every score after every round that was scored: the mean over clients, and for accuracy its deviation.
+    """Every score after every round that was scored: the mean over clients, and for accuracy its deviation; not of a
+    model that all use, a pooled run's or the server's, of which a mean alone is left.
 
     `rounds=quarter`, `half` and `all` name the last round scored in that part of a run, so that runs of different
     lengths have the same columns; `rounds=best` is the best accuracy of all rounds, chosen on the test images as
@@ -57,10 +58,15 @@ def _scores(run: RunFolder) -> dict[str, ByRound]:
     for row in run.table("scores.csv"):
         if not row.get("style"):  # one that no client has: evaluation/generalisation.py
             scores[row["score"]][row["round"]].append(row["value"])
-    spec = run.spec
-    if run.provenance["status"] == "diverged" and spec.score_every and spec.objective["name"] == "classification":
+    if accuracy_is_lost(run):
         scores.setdefault("accuracy", {})
     return scores
+
+
+def accuracy_is_lost(run: RunFolder) -> bool:
+    """Whether a classifier that was to be scored diverged: what it has not left is then no number, and not unasked."""
+    asked = run.spec.score_every and run.spec.objective.get("name") == "classification"
+    return bool(asked) and run.provenance["status"] == "diverged"
 
 
 def _numbers(name: str, values: list[float] | None, setting: str) -> Iterator[dict[str, Any]]:
@@ -70,7 +76,7 @@ def _numbers(name: str, values: list[float] | None, setting: str) -> Iterator[di
         yield diverged(name, unit, setting=setting)
         return
     yield result(name, unit, float(np.mean(values)), setting=setting)
-    if name == "accuracy":
+    if name == "accuracy" and len(values) > 1:
         yield result("accuracy_std_over_clients", "fraction", float(np.std(values)), setting=setting)
 
 

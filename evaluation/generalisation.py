@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from common.run_folder import RunFolder
-from evaluation.curves import to_be_scored
+from evaluation.curves import accuracy_is_lost, to_be_scored
 from evaluation.rows import diverged, result
 
 PROTOCOLS = {"train": "", "test": "test-images"}
@@ -23,11 +24,7 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
     Args:
         after: data set -> style -> the share of the rounds after which it is read: see `read_after`.
     """
-    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in run.table("scores.csv"):
-        if row.get("style") and row["score"] == "accuracy":
-            found[row["style"], row["part"]][row["round"]].append(row["value"])
-    for (style, part), by_round in found.items():
+    for (style, part), by_round in _found(run).items():
         means = {f"rounds={round}": float(np.mean(by_round[round])) for round in sorted(by_round)}
         share = (after or {}).get(run.spec.data.dataset, {}).get(style, 1.0)
         more = {"domain": style, "protocol": PROTOCOLS[part]}
@@ -38,6 +35,18 @@ def generalisation(run: RunFolder, *, after: dict[str, dict[str, float]] | None 
             yield result("accuracy", "fraction", means[f"rounds={read}"], **more, setting="")
         else:
             yield diverged("accuracy", "fraction", **more, setting="")
+
+
+def _found(run: RunFolder) -> dict[tuple[str, str], dict[int, list[float]]]:
+    """Clients' accuracies by style and part, after each round that was scored. A classifier that diverged before the
+    first of its scores has none of any."""
+    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in run.table("scores.csv"):
+        if row.get("style") and row["score"] == "accuracy":
+            found[row["style"], row["part"]][row["round"]].append(row["value"])
+    for of in product(run.spec.data.unseen, PROTOCOLS) if accuracy_is_lost(run) else ():
+        found.setdefault(of, {})
+    return found
 
 
 def read_after(scored: Iterable[int], share: float) -> int:

@@ -150,7 +150,7 @@ def _translated(shown: Judged) -> Rows:
     Held against the label of the image that was translated, the target's style and the target's test images (see
     `Judged.numbers`), and where that is known, against what an image ought to look like. Controls: `identity`, nothing
     was translated; `floor`, training images of the target's own, of which the judge has seen some; `ceiling`, its test
-    images; `counterpart`, what the images ought to look like.
+    images; `counterpart`, what the images ought to look like, at no distance where styles show the same pictures.
     """
     arrays = shown.arrays
     keys = [key.split("/") for key in arrays if key.startswith("translated/")]

@@ -181,7 +181,8 @@ class FedDVA(Algorithm):
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Of posterior means: right or wrong, squared error of a pixel in [0, 1]; and the divergences, in nats.
 
-        The constraint, Eq. 5, asks for kl_c - kl_c_mixture >= xi_k.
+        The constraint, Eq. 5, asks for kl_c - kl_c_mixture >= xi_k. The mixture is of the images that are scored at a
+        time, some hundreds in their order, which may be by class.
         """
         q_z = model.encoder.z(x)
         q_c = model.encoder.c(x, q_z[0])

@@ -6,6 +6,6 @@ from partitions.partition import Partition
 from partitions.partitioning import partition
 from partitions.source import Source
 from partitions.sources import SOURCES, load
-from partitions.views import VIEWS
+from partitions.views import VIEWS, redrawn
 
-__all__ = ["MARKS", "PARTITIONS", "SOURCES", "VIEWS", "Partition", "Source", "load", "partition"]
+__all__ = ["MARKS", "PARTITIONS", "SOURCES", "VIEWS", "Partition", "Source", "load", "partition", "redrawn"]

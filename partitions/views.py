@@ -188,3 +188,10 @@ def view(where: str, named: Named, size: int) -> Callable[[Tensor, torch.Generat
     example = {"x": torch.zeros(1, 1, 8, 8), "size": 8, "generator": torch.Generator()}
     checked(strict_call(kind), where, settings, **example)
     return lambda x, generator: kind(x, size, generator, **settings)
+
+
+def redrawn(shown: Callable[[Tensor, torch.Generator], Tensor]) -> bool:
+    """Whether a view shows an image otherwise at each access."""
+    images, *draws = (torch.Generator().manual_seed(seed) for seed in range(3))
+    x = torch.rand(64, 3, 16, 16, generator=images)
+    return not torch.equal(*(shown(x, draw) for draw in draws))

@@ -29,26 +29,27 @@ def stylised(records: pd.DataFrame) -> Figure:
         case=[f"{d} @{n}" for d, n in zip(ours["dataset"], ours["clients_per_style"], strict=True)],
         ssl=ours["ssl"].map(SSL),
     )
+    shown = [label for variant, label in labels.items() if variant in set(ours["variant"])]
     grid = sns.catplot(
         ours,
         kind="bar",
         x="case",
         y="value",
         hue="feature",
-        hue_order=[label for variant, label in labels.items() if variant in set(ours["variant"])],
+        hue_order=shown,
         col="ssl",
         height=3.2,
         errorbar=spread(ours),
     )
     grid.set(xlabel="", ylabel="personalisation accuracy (average)")
     for axis in grid.axes.flat:
-        _published_average(axis, ours)
+        _published_average(axis, ours, 0.8 / len(shown))
     grid.set_titles("{col_name}")
     return grid.figure
 
 
-def _published_average(axis: plt.Axes, ours: pd.DataFrame) -> None:
-    """Grey lines at the paper's averages (with the stylised feature)."""
+def _published_average(axis: plt.Axes, ours: pd.DataFrame, width: float) -> None:
+    """Grey lines at the paper's averages, which are with the stylised feature: across the first bar of a case."""
     ssl = next((key for key, name in SSL.items() if name in axis.get_title()), "")
     for n, case in enumerate(dict.fromkeys(ours["case"])):
         dataset, _, clients = case.partition(" @")
@@ -63,7 +64,7 @@ def _published_average(axis: plt.Axes, ours: pd.DataFrame) -> None:
         for column, value in keys.items():
             table = table[table[column] == value]
         for value in table["value"].astype(float):
-            axis.hlines(value, n - 0.4, n - 0.13, color=PAPER, linestyle="--", linewidth=1.5)
+            axis.hlines(value, n - 0.4, n - 0.4 + width, color=PAPER, linestyle="--", linewidth=1.5)
 
 
 def sweep(table: str, key: str, label: str) -> Callable[[pd.DataFrame], Figure]:
@@ -179,9 +180,10 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
         names = {"accuracy": "accuracy", "accuracy_std_over_clients": "deviation"}
         rows = rows.assign(column=rows["metric"].map(names), value=pd.to_numeric(rows["value"]))
         rows = of_every_seed(rows, ["dataset", "called", "variant", "metric"], "round")
-        curves = rows.pivot_table(index=keys, columns="column", values="value", sort=False).reset_index()
+        curves = rows.pivot_table(index=keys, columns="column", values="value", sort=False)
         if curves.empty:
             return empty()
+        curves = curves.reindex(columns=list(names.values())).reset_index()  # a pooled run has no deviation
         datasets = list(dict.fromkeys(curves["dataset"]))
         figure, axes = plt.subplots(
             1, len(datasets), figsize=(5.5 * len(datasets), 3.4), squeeze=False, layout="constrained"

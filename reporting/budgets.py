@@ -98,7 +98,8 @@ def _name_scales(axis: Axes, points: pd.DataFrame) -> None:
 def _printed(axis: Axes, rows: pd.DataFrame, where: Mapping[str, Sequence[str]], lines: Mapping[str, Line]) -> None:
     """What the paper prints of the methods that are there, unless ours are stand-ins for it."""
     first = rows.iloc[0]
-    cells = published(first["paper"], first["table"])
+    text = chosen(published(first["paper"], "text"), {"setting": where.get("setting", PLAIN["setting"])})
+    cells = pd.concat([published(first["paper"], first["table"]), text.assign(table=first["table"])])
     for column, values in where.items():
         these = chosen(cells, {column: values})
         if column not in PLAIN or len(these):  # how we measured it is not printed

@@ -104,11 +104,11 @@ def _common(records: pd.DataFrame) -> pd.DataFrame:
 CODES = {"features=content": "content", "features=own-content": "content", "features=style": "style"}
 TARGETS = {"target=label": "label", "target=domain": "style"}
 FACES = {"content": "0.4", "style": "none"}
-FLOORS = {"untrained": ("x", "untrained encoder"), "pixels": ("+", "pixels")}
 
 
 def content_against_style(records: pd.DataFrame) -> Figure:
-    """What a code says of the label against what it says of the style: content filled, style hollow, a look a method.
+    """What a code says of the label against what it says of the style: content filled, style hollow, a look a method;
+    and a line to content from the cross where it was before it was trained.
 
     Grey lines: chance, and dashed what a judge trained on all clients' images reads from images that it has not seen.
     """
@@ -122,17 +122,22 @@ def content_against_style(records: pd.DataFrame) -> Figure:
         chance = part[part["control"] == "shuffled-labels"]
         _lines(axis, chance, ":", "chance")
         _lines(axis, part[part["code"] == "judge"], "--", "judge, of held-out images")
-        for control, (marker, name) in FLOORS.items():
-            floor = part[(part["control"] == control) & (part["code"] == "content")]
-            axis.scatter(floor["style"], floor["label"], marker=marker, color="0.4", s=22, linewidths=1, label=name)
+        floors = part[part["code"] == "content"].set_index("control")[["called", "style", "label"]]
+        pixels, untrained = (floors[floors.index == control] for control in ("pixels", "untrained"))
+        axis.scatter(pixels["style"], pixels["label"], marker="+", color="0.4", s=22, linewidths=1, label="pixels")
         for called, points in part[part["control"] == ""].groupby("called", sort=False):
             colour, marker, _ = looks[str(called)]
+            floor = untrained[untrained["called"] == called]
+            way = pd.concat([floor, points[points["code"] == "content"]])
+            axis.plot(way["style"], way["label"], color=colour, lw=0.5, alpha=0.5, zorder=1)
+            axis.scatter(floor["style"], floor["label"], marker="x", color=[colour], s=22, linewidths=1)
             for code in FACES:
                 at, face = points[points["code"] == code], [colour] if code == "content" else "none"
                 name = str(called) if code == "content" else "_"  # which no legend shows
                 axis.scatter(
                     at["style"], at["label"], s=30, marker=marker, edgecolors=[colour], facecolors=face, label=name
                 )
+        axis.scatter([], [], marker="x", color="0.4", s=22, linewidths=1, label="its content, untrained")
         for code, face in FACES.items():
             axis.scatter([], [], edgecolors="0.4", facecolors=face, s=30, label=f"code of {code}")
         axis.set(xlabel="style read from the code", ylabel="label read from the code")
@@ -153,7 +158,7 @@ def _said(rows: pd.DataFrame) -> pd.DataFrame:
         code="judge", target=judged["metric"].map({"label_agreement": "label", "style_agreement": "style"})
     )
     everything = pd.concat([probes, judged])
-    everything["called"] = everything["called"].where(everything["control"] == "", "")
+    everything["called"] = everything["called"].where(everything["control"].isin(["", "untrained"]), "")
     keys = ["dataset", "split", "called", "control", "code"]
     said = everything.pivot_table(values="value", index=keys, columns="target", sort=False).reset_index()
     return said.dropna() if {"label", "style"} <= {*said} else pd.DataFrame()

@@ -193,15 +193,15 @@ def above_zero(differences: Collection[float], spread: Spread = Spread()) -> flo
 
     Args:
         differences: within seeds.
-        spread: shared with what is alike. The differences' own is taken where it is larger, with the degrees of the one
-            that has more.
+        spread: shared with what is alike. The differences' own is taken where it is larger, with its own degrees: a
+            row that is noisier than others may be so without Bartlett's test, see `Spread.shared`, noticing.
     """
-    freedom = max(spread.freedom, len(differences) - 1)
-    if freedom == 0:
+    if max(spread.freedom, len(differences) - 1) == 0:
         return nan
     values = np.asarray([*differences])
     mean, own = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    error = max(own, spread.std) / sqrt(len(values))
+    std, freedom = (own, len(values) - 1) if own > spread.std else (spread.std, spread.freedom)
+    error = std / sqrt(len(values))
     if abs(mean) < ROUNDING and error < ROUNDING:  # what computing leaves of a tie
         mean, error = 0.0, 0.0
     if error == 0:  # a single difference, and nothing that varies where others are alike, tells nothing

@@ -263,7 +263,7 @@ def duration(seconds: float) -> str:
 def size(number: float) -> str:
     """Bytes in the unit that one would say them in."""
     for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
+        if number < 999.5:  # of which three digits say 1e+03
             return f"{number:.3g} {unit}"
         number /= 1000
     return f"{number:.3g} TB"

@@ -58,7 +58,7 @@ def test_where_labels_make_no_difference_none_are_claimed(tmp_path):
     assert {r["metric"] for r in inversion(run)} == {"psnr", "recovered"}
 
 
-PLAIN = "inversion: needs plain sgd and data.at_most"
+PLAIN = "inversion: needs plain sgd with one learning rate and data.at_most"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ PLAIN = "inversion: needs plain sgd and data.at_most"
         ({"training": {"optimiser": {"name": "adam"}}}, PLAIN),
         ({"data": {"at_most": 5}}, PLAIN),
         ({"data": {"at_most": None}}, PLAIN),
+        ({"data": {"views": {"all": {"name": "rotation"}}}}, "inversion: needs data.views that show an image alike"),
         ({"name": "local"}, "inversion: clients of algorithm 'local' send nothing"),
         ({"name": "centralized"}, "inversion: clients of algorithm 'centralized' send nothing"),
     ],

@@ -214,6 +214,18 @@ def test_a_distance_of_too_few_images_of_one_client_is_left_out_for_all_and_name
     assert f"left out: fid: {few} has 4 images, but needs more than the 4 features" in said
 
 
+def test_of_clients_of_which_one_has_no_test_image_there_is_no_distance_and_all_else(tmp_path):
+    """As of a user of whose one class none is tested."""
+    whole, arrays = list(of_all(left(tmp_path, _everybodys([1] * 12)))), _everybodys([1] * 12)
+    arrays |= {"asked/1/real": picture([]), "asked/1/real-labels": np.zeros(0, int)}
+    found = [(r["metric"], r["control"], r["value"]) for r in of_all(left(tmp_path, arrays))]
+    assert found == [
+        (r["metric"], r["control"], r["value"])
+        for r in whole
+        if r["control"] not in ("ceiling", "noise") and r["metric"] not in ("fid", "wd_exact")
+    ]
+
+
 def test_noise_is_the_same_again_and_another_one_in_another_run(tmp_path):
     found = []
     for name, seed in (("first", 1), ("again", 1), ("other", 2)):

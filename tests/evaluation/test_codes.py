@@ -314,7 +314,12 @@ def test_the_published_number_at_the_end_stands_under_its_round_too_where_there_
     ask = partial(probe, run, images={"": "plain"}, targets=["label"], codes={"content": []}, protocols=["published"])
     name = "probe=linear;features=content;target=label"
     (end,) = ask()
-    assert list(ask(snapshots=True)) == [end, end | {"setting": f"{name};round={run.spec.training.rounds}"}]
+    last = end | {"setting": f"{name};round={run.spec.training.rounds}"}
+    assert list(ask(snapshots=True)) == [end, last]
+    run.write_spec(run.spec.model_copy(update={"snapshots": [run.spec.training.rounds]}))
+    run.write_arrays(f"after-{run.spec.training.rounds}.npz", dict(run.features))
+    again = partial(ask, snapshots=True)
+    assert list(probe(RunFolder(run.path), **again.keywords)) == [last, end], "once, as of any snapshot"
 
 
 def test_there_is_an_answer_for_each_label_and_none_for_more(fitted):

@@ -53,6 +53,14 @@ def test_the_best_round_need_not_be_the_last(tmp_path):
     assert all(r["value"] == pytest.approx(0.1) for r in rows if r["metric"] == "accuracy_std_over_clients")
 
 
+def test_a_model_that_all_use_has_no_deviation_over_clients(tmp_path):
+    """Of a pooled run and of the server's a mean over clients is all that is left."""
+    run = _run(tmp_path / "run")
+    scores = [{"round": n, "client": -1, "score": "accuracy", "value": value} for n, value in ((3, 0.5), (6, 0.6))]
+    run.write_table("scores.csv", scores, list(scores[0]))
+    assert {r["metric"] for r in curves(run)} == {"accuracy"}
+
+
 def test_each_number_has_the_unit_and_the_kind_of_what_it_counts(tmp_path):
     run = _run(tmp_path / "run")
     scores = run.table("scores.csv")

@@ -41,17 +41,17 @@ def test_generalisation(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("of", "right", "wrong"),
     [
-        ("style, 1.0)", "style, 0.2)"),
-        ("np.mean", "np.max"),
-        (' and row["score"] == "accuracy"', ""),
-        ("PROTOCOLS[part]", 'PROTOCOLS["train"]'),
+        ("generalisation", "style, 1.0)", "style, 0.2)"),
+        ("generalisation", "np.mean", "np.max"),
+        ("generalisation", "PROTOCOLS[part]", 'PROTOCOLS["train"]'),
+        ("_found", ' and row["score"] == "accuracy"', ""),
     ],
 )
-def test_a_wrong_mean_is_caught(right, wrong, tmp_path):
-    with mutated("evaluation.generalisation", "generalisation", right, wrong) as mutant, pytest.raises(AssertionError):
-        check_generalisation(mutant, tmp_path / "run")
+def test_a_wrong_mean_is_caught(of, right, wrong, tmp_path):
+    with mutated("evaluation.generalisation", of, right, wrong) as mutant, pytest.raises(AssertionError):
+        check_generalisation(mutant if of == "generalisation" else generalisation, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,19 @@ def test_a_run_that_diverged_and_was_scored_when_nobody_asked_is_read_where_it_c
         rows = generalisation(RunFolder(run.path), after={"d": {"75": share}})
         (found,) = [r for r in rows if r["domain"] == "75" and not r["setting"] and not r["protocol"]]
         assert found.get("status", found["value"]) == (read if isinstance(read, str) else pytest.approx(read))
+
+
+def test_a_run_that_diverged_before_it_was_ever_scored_has_none_of_what_was_asked(tmp_path):
+    """Else a mean over seeds would be one over those that were left."""
+    run = _write_run(tmp_path / "run")
+    data = run.spec.data.model_copy(update={"unseen": ["wax"]})
+    asked = {"data": data, "objective": {"name": "classification"}, "score_every": 2}
+    run.write_spec(run.spec.model_copy(update=asked))
+    run.write_provenance({"status": "diverged"})
+    rows = [(r["domain"], r["protocol"], r["setting"], r["status"]) for r in generalisation(RunFolder(run.path))]
+    assert sorted(rows) == [("wax", "", "", "diverged"), ("wax", "test-images", "", "diverged")]
+    run.write_spec(run.spec.model_copy(update=asked | {"score_every": 0}))
+    assert not list(generalisation(RunFolder(run.path))), "nothing was to be scored"
 
 
 def check_curves(measure, folder) -> None:

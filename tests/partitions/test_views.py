@@ -7,7 +7,7 @@ from torchvision.transforms import InterpolationMode
 
 from common.errors import InputError
 from partitions import VIEWS
-from partitions.views import affine, perspective, resized, rotation, view
+from partitions.views import affine, perspective, redrawn, resized, rotation, view
 from tests.pretended import DEVICE, pretended_gpu
 
 SIZE = 28
@@ -63,6 +63,15 @@ def test_what_is_random_is_redrawn_at_each_access_and_for_each_image(name):
     first, second = VIEWS[name](x, SIZE, generator), VIEWS[name](x, SIZE, generator)
     assert torch.equal(first, second) == (name not in RANDOM)
     assert bool((first == first[:1]).all()) == (name not in RANDOM)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_told_to_be_redrawn_where_it_is(name):
+    assert redrawn(view("data.views", {"name": name}, SIZE)) == (name in RANDOM)
+
+
+def test_a_flip_of_some_is_redrawn():
+    assert redrawn(view("data.views", {"name": "horizontal-flip", "share": 0.5}, SIZE))
 
 
 # what is not random, by torchvision
