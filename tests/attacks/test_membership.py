@@ -17,6 +17,7 @@ from diptych.training import train
 from evaluation.privacy import membership
 from federation import Simulation
 from federation.channel import Message
+from objectives.classification import Classification
 from partitions import partition
 from tests.attacks.overheard import LABELS, images, objective
 from tests.mutation import mutated
@@ -106,6 +107,26 @@ def test_every_objective_says_something_of_each_image(name, tmp_path):
     assert train(spec, tmp_path / "run", "") == "ok"
     for scores in (RunFolder(tmp_path / "run").samples[f"membership/0/{who}"] for who in ("members", "others")):
         assert len(np.unique(scores)) == len(scores) == 5
+
+
+class _OfAStyle(Classification):
+    def criterion(self, model, outputs, batch):
+        """What is said of each image's style, as if that were its class."""
+        return F.cross_entropy(outputs[0], batch["style"])
+
+
+def test_each_image_is_asked_about_with_as_many_others_as_there_are_all_of_its_style():
+    torch.manual_seed(0)
+    made, x = _OfAStyle(**vars(objective())), images(4)
+    begun, wiretap = made.model(), Membership()
+    sent = begun.state_dict()
+    wiretap(Message(1, "down", (5,), {}))
+    wiretap(Message(1, "up", (5,), {name: t[None] for name, t in sent.items()}))
+    company = images(6)[4:], torch.zeros(2, dtype=torch.long)
+    found = says(FedAvg(objective=made), wiretap, 5, begun, (x, LABELS), company, 7, 1)
+    with torch.no_grad():
+        said = F.log_softmax(begun.head(begun.encoder(torch.cat([x, company[0]]))), dim=1)[:, 7]
+    torch.testing.assert_close(found, (said[:4] + said[4:].sum()) / 3)
 
 
 def test_others_are_test_images_of_the_clients_style_as_many_of_each_label():
