@@ -41,7 +41,7 @@ def stylised(records: pd.DataFrame) -> Figure:
         height=3.2,
         errorbar=spread(ours),
     )
-    grid.set(xlabel="", ylabel="personalisation accuracy (average)")
+    grid.set(xlabel="", ylabel="personalisation accuracy (average),\ndashed the paper's")
     for axis in grid.axes.flat:
         _published_average(axis, ours, 0.8 / len(shown))
     grid.set_titles("{col_name}")
