@@ -197,3 +197,16 @@ def test_records_without_a_row(command, tmp_path, capsys):
     read_csv(REFERENCE / "untrained" / "records.csv.gz").iloc[:0].to_csv(tmp_path / "mine" / "records.csv", index=False)
     assert main([command, str(tmp_path)]) == 2
     assert "records.csv: there is no record in it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["fedstyle", "fedstyle-long", "fedstyle-many", "fedstyle-objects"])
+def test_what_ditto_shares_is_what_fedavg_does(folder):
+    """To the last digit, as its own models leave it alone; unless one of the two is of other code, or other images."""
+    rows = read_csv(REFERENCE / folder / "records.csv.gz").query(
+        "protocol == 'generalization' and metric == 'accuracy'"
+    )
+    rows = rows.query("control == '' and variant == '' and setting == '' and method in ['fedavg', 'ditto']")
+    keys = ["table", "dataset", "split", "ssl", "style", "seed"]
+    both = rows.assign(value=rows["value"].astype(float)).pivot_table("value", keys, "method").dropna()
+    assert len(both) >= 18
+    assert (both["ditto"] == both["fedavg"]).all()
