@@ -122,12 +122,12 @@ def content_against_style(records: pd.DataFrame) -> Figure:
         chance = part[part["control"] == "shuffled-labels"]
         _lines(axis, chance, ":", "chance")
         _lines(axis, part[part["code"] == "judge"], "--", "judge, of held-out images")
-        floors = part[part["code"] == "content"].set_index("control")[["called", "style", "label"]]
-        pixels, untrained = (floors[floors.index == control] for control in ("pixels", "untrained"))
+        content = part[part["code"] == "content"]
+        pixels = content[content["control"] == "pixels"]
         axis.scatter(pixels["style"], pixels["label"], marker="+", color="0.4", s=22, linewidths=1, label="pixels")
         for called, points in part[part["control"] == ""].groupby("called", sort=False):
             colour, marker, _ = looks[str(called)]
-            floor = untrained[untrained["called"] == called]
+            floor = content[(content["control"] == "untrained") & (content["called"] == called)]
             way = pd.concat([floor, points[points["code"] == "content"]])
             axis.plot(way["style"], way["label"], color=colour, lw=0.5, alpha=0.5, zorder=1)
             axis.scatter(floor["style"], floor["label"], marker="x", color=[colour], s=22, linewidths=1)

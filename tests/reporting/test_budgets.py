@@ -126,6 +126,17 @@ def test_the_papers_number_is_of_what_is_asked_for_where_its_table_tells_it_apar
     assert [1.0, pytest.approx(printed.astype(float).mean())] in dots
 
 
+def test_what_a_paper_says_in_its_text_alone_stands_there_too():
+    """PaDPaF's 98.1 %, which is in no table; and not where another setting is asked for."""
+    row = {"paper": "padpaf", "table": "table1", "method": "padpaf", "protocol": "published", "value": 0.9, "split": ""}
+    for features, expected in (("content", [[1.0, 0.981]]), ("both", [])):
+        setting = {"setting": f"probe=linear;features={features};target=label"}
+        where = {key: [value] for key, value in setting.items()} | {"metric": ["accuracy"], "protocol": ["published"]}
+        figure = over_budget(budget_points(_records(row | setting), {"it": where}), {"it": where})
+        dots = [dot for drawn in figure.axes[0].collections for dot in drawn.get_offsets().tolist()]
+        assert [dot for dot in dots if dot[0] == 1.0] == expected
+
+
 def test_what_was_not_measured_is_said():
     figure = over_budget(budget_points(_records({"value": 0.5, "split": "split-2"}), ACCURACY), ACCURACY)
     assert "nothing of this was measured" in figure.axes[0].texts[0].get_text()

@@ -135,6 +135,7 @@ def test_words():
     assert [plural(1, "seed"), plural(1200, "seed")] == ["1 seed", "1,200 seeds"]
     assert [duration(59), duration(600), duration(7200)] == ["59 s", "10 min", "2.0 h"]
     assert [size(999), size(1500), size(3.2e11)] == ["999 bytes", "1.5 kB", "320 GB"]
+    assert [size(999.7), size(999.7e3)] == ["1 kB", "1 MB"], "no 1e+03"
 
 
 def test_a_papers_own_words_come_first_and_parts_are_named_one_by_one():
