@@ -46,11 +46,12 @@ def shown(settings: DataSettings, sources: tuple[Source, ...], seed: int) -> Ten
     """The images of all styles, one after the other, rotated and marked."""
     size, channels = stored_size(settings, sources), settings.channels
     images = {style: fitted(s.images, size, channels) for style, s in zip(settings.styles, sources, strict=True)}
-    for style, degrees in settings.rotations.items():
-        images[style] = rotated(images[style], degrees)
-    for style, mark in settings.marks.items():
-        rng = np.random.default_rng(random_key(seed, "marks", style))
-        images[style] = marked(f"data.marks.{style}", mark, images[style], rng)
+    for style in images:
+        if style in settings.rotations:
+            images[style] = rotated(images[style], settings.rotations[style])
+        if style in settings.marks:
+            rng = np.random.default_rng(random_key(seed, "marks", style))
+            images[style] = marked(f"data.marks.{style}", settings.marks[style], images[style], rng)
     return torch.cat(list(images.values()))
 
 

@@ -19,7 +19,7 @@ def partition(settings: DataSettings, root: str, seed: int) -> Partition:
     """
     _refuse(settings)
     if settings.validation_share:  # whose test images nobody sees
-        settings = settings.model_copy(update={"styles": {s: settings.styles[s] for s in settings.seen}, "unseen": []})
+        settings = settings.model_copy(update={"styles": {s: settings.styles[s] for s in settings.seen}})
     dealt = together(settings, root, seed) if settings.pool == "together" else own(settings, root, seed)
     if settings.classes_per_client < 1:
         dealt = with_some_classes(dealt, settings.classes_per_client, seed)
@@ -41,6 +41,8 @@ def _refuse(settings: DataSettings) -> None:
                 raise InputError(f"data.{key}: with pool 'together' all styles show the same images; see data.pool")
     if settings.attributes and settings.pool == "own":
         raise InputError("data.attributes: clients hold images by attribute with pool 'together'; see data.pool")
+    if settings.attributes and settings.classes_per_client < 1:
+        raise InputError("data.classes_per_client: clients that hold images by attribute keep all classes")
     if not settings.seen:
         raise InputError(f"data.unseen: must leave a style for clients, got all {len(settings.styles)}")
     if settings.drawn_in > 1 and (settings.per_class is None or settings.per_class % settings.drawn_in):
