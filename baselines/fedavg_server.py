@@ -5,11 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from common.errors import InputError
 from common.keys import random_key
 from common.optimisers import State
 from common.settings import Count
-from federation import Algorithm, ServerWorkSettings, settings, train_on
+from federation import Algorithm, ServerWorkSettings, require, settings, train_on
 
 
 @settings
@@ -23,9 +22,8 @@ class FedAvgServer(Algorithm):
     server_epochs: Count = 1
 
     def server_work(self, members: list[Any], images: Tensor, labels: Tensor, work: ServerWorkSettings) -> "Finisher":
-        """Refuses a server without images."""
-        if not len(images):
-            raise InputError("data.server_share: the server has no image, so there is nothing to train on")
+        """Refuses a server that would never train: batches of one image are left out."""
+        require(len(images) > 1, f"data.server_share: the server needs two images to train on, got {len(images)}")
         return Finisher(self, images, labels, work)
 
 

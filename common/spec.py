@@ -60,7 +60,8 @@ class DataSettings(_Settings):
         styles: style -> the source that plays it, an expression as docs/data.md describes it.
         image_size, channels: what every image is brought to.
         clients_per_style: each style but the unseen has as many clients, and they have no other.
-        deal: the rule that deals a style's images to its clients: `iid`, or `dirichlet` with its `beta`.
+        deal: the rule that deals a style's images to its clients, a name from `diptych list partitions` with its
+            settings.
         pool: `own`: the clients of a style take its source's images; `together`: all styles show one source, whose
             images are dealt over the clients of all of them, so that none has another's.
         views: style -> how its clients see their images, a name from `diptych list views` with its settings.
@@ -157,8 +158,8 @@ class TrainingSettings(_Settings):
 
     Attributes:
         rounds: communication rounds, 100,000 at most.
-        local_epochs: passes over a client's data per round; may be fractional.
-        local_steps: mini-batches per round, in the place of `local_epochs`; null for these. Each round shuffles anew.
+        local_epochs: passes over a client's data in each phase of a round; may be fractional.
+        local_steps: mini-batches in a phase, in the place of `local_epochs`; null for these. Each round shuffles anew.
         participation: the share of clients sampled in each round, rounded down, at least one.
         optimiser_state: made anew in each round, or kept by each client over its rounds.
         lr_decay: what the clients' learning rate, and the server's if it has one, are multiplied by after each round.

@@ -222,7 +222,7 @@ def _write_tables(out: RunFolder, simulation: Simulation, dealt: Partition) -> N
         out.write_table("notes.csv", simulation.notes, list(simulation.notes[0]))
     traffic = [
         {"round": round, "client": client, "direction": direction, "name": name, "bytes": size}
-        for (round, client, direction, name), size in simulation.channel.traffic.items()
+        for (round, client, direction, name), size in sorted(simulation.channel.traffic.items())
     ]
     out.write_table("traffic.csv", traffic, ["round", "client", "direction", "name", "bytes"])
     counts = [

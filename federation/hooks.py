@@ -1,6 +1,6 @@
 """Hooks that few algorithms need. Each is a protocol, which an algorithm takes on by having what the protocol names.
 
-The engine asks for each in one place, by `isinstance`. Whoever reads FedAvg or FedProx never meets them.
+The engine asks for each by `isinstance`. Whoever reads FedAvg or FedProx never meets them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class Precomputing(Protocol):
 
     def constants(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Per-sample tensors, of a client's images x and their labels y, that stay fixed once the prologue is over and
-        everybody has been told; batches and exchanges have them."""
+        everybody has been told; batches and exchanges have them.
+
+        A run that goes on from a checkpoint asks again: they hang on nothing that rounds train.
+        """
 
 
 # ---- rounds that are more than local work and a mean

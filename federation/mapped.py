@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad_and_value, vmap
 
-from common.optimisers import State, step
+from common.optimisers import State, decay, step
 from federation.algorithm import Batch, Phase, Update
 from federation.functional import call_with
-from federation.local import Diverged, LocalWork, decay
+from federation.hooks import require
+from federation.local import Diverged, LocalWork
 from federation.names import selected
 from federation.simulation import Simulation
 
@@ -22,7 +23,12 @@ class MappedWork(LocalWork):
         self.population.keep(set(self.population.common))
 
     def trained(self, round: int, clients: list[int], phases: list[Phase], stage: str) -> Iterator[nn.Module]:
-        """All of the clients, for they are steps on the storage."""
+        """All of the clients, for they are steps on the storage.
+
+        Raises:
+            InputError: there is more to do than plain steps.
+        """
+        self._refuse_more_than_steps(phases)
         member = self.population.lend(self.copies[0], clients[0])  # for its structure: it is given all their tensors
         for number, phase in enumerate(phases):
             states = [State() for _ in phase.updates]
@@ -35,6 +41,11 @@ class MappedWork(LocalWork):
                     if self.batches[places[0]] % update.every == 0:
                         self._mapped_step(round, update, phase, member, batch, state)
         yield from (self.population.members[client] for client in clients)
+
+    def _refuse_more_than_steps(self, phases: list[Phase]) -> None:
+        more = (phase.begin or phase.end or phase.publish or any(u.publish for u in phase.updates) for phase in phases)
+        plain = self.settings.optimiser_state == "round" and self.settings.precision == "fp32"
+        require(plain and not any(more), "clients that take each step together take plain steps, and nothing else")
 
     def _mapped_step(
         self, round: int, update: Update, phase: Phase, member: nn.Module, batch: Batch, state: State
@@ -51,7 +62,7 @@ class MappedWork(LocalWork):
         gradients, losses = vmap(grad_and_value(loss))(moved, still, batch)
         if not losses.isfinite().all():
             client = int(losses.isfinite().long().argmin())
-            raise Diverged(round, client, losses[client].item())
+            raise Diverged(round, f"the loss of client {client} is {losses[client]}")
         rate = update.lr_factor * decay(self.settings.lr_decay, round)
         step(self.optimiser(update), list(moved.values()), list(gradients.values()), state, rate)
 

@@ -10,13 +10,15 @@ from federation.local import LocalWork, generator
 
 def announce(algorithm: Announcing, local: LocalWork, channel: Channel) -> None:
     """Clients hear what each of the others has to say; it crosses the channel before round 1."""
+    beside = local.population.beside
+    if "announced" in beside:  # a run that goes on has heard it
+        return
     clients = list(range(len(local.data.clients)))
     said = [_told(algorithm, local, client) for client in clients]
     told = {f"announced.{name}": torch.stack([one[name] for one in said]) for name in said[0]}
-    if told and (0, 0, "up", next(iter(told))) not in channel.traffic:  # a run that goes on has heard it
-        channel.down(0, clients, channel.up(0, clients, told))
     if told:
-        local.population.beside["announced"] = {name.removeprefix("announced."): rows for name, rows in told.items()}
+        channel.down(0, clients, channel.up(0, clients, told))
+        beside["announced"] = {name.removeprefix("announced."): rows for name, rows in told.items()}
 
 
 @torch.no_grad()

@@ -31,7 +31,7 @@ from federation.hooks import (
     WorkingServer,
     check,
 )
-from federation.local import LocalWork, Row, generator
+from federation.local import Diverged, LocalWork, Row, generator
 from federation.models import copied
 from federation.names import Entry, entries, everything, selected
 from federation.once import announce, constants
@@ -154,7 +154,7 @@ class Simulation:
             after_round: called after the prologue and after every round, for instance to write a checkpoint.
 
         Raises:
-            Diverged: a client's loss is not finite.
+            Diverged: a client's loss is not finite, or at the end what the server has.
         """
         everyone = list(range(len(self.data.clients)))
         if self.round < 0:
@@ -169,6 +169,8 @@ class Simulation:
             self._communication_round(self.round + 1, self.schedule[self.round])
             self.round += 1
             after_round(self)
+        if not all(tensor.isfinite().all() for tensor in self.server.tensors.values()):
+            raise Diverged(self.round, "what the server has is not finite")
         if isinstance(self.algorithm, FineTuning):
             self._broadcast(self.settings.rounds + 1, everyone)
             self.local.train(self.settings.rounds + 1, everyone, self.algorithm.epilogue(), "epilogue")
@@ -284,7 +286,8 @@ class Simulation:
         return self._copy(client)
 
     def _copy(self, client: int) -> nn.Module:
-        return copied(self.population.members[client], {id(self.received): self.received})
+        beside = [self.received, *self.population.beside.get("announced", {}).values()]
+        return copied(self.population.members[client], {id(part): part for part in beside})
 
     def shared_model(self, client: int | None = None) -> nn.Module:
         """What the server shares, in a copy of a client's model; or in that of one that has just joined, of initial
@@ -310,6 +313,7 @@ class Simulation:
             "round": self.round,
             "server": self.server.state(),
             "storage": self.population.storage,
+            "announced": self.population.beside.get("announced"),
             "listeners": [listener.state() for listener in self._remembering],
             "server_work": None if self.server_work is None else self.server_work.state(),
             "optimiser_states": self.local.optimiser_states,
@@ -332,6 +336,8 @@ class Simulation:
         self.scores, self.notes = state["scores"], state["notes"]
         self.server.load(state["server"])
         self.population.load(state["storage"])
+        if state["announced"] is not None:
+            self.population.beside["announced"] = state["announced"]
         self.local.history = state["history"]
         self.local.optimiser_states, self.local.batches = state["optimiser_states"], Counter(state["batches"])
         if self.server_work is not None:

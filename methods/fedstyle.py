@@ -1,7 +1,7 @@
 """FedStyle: Yang et al. 2022, More generalized and personalized unsupervised representation learning in a distributed
 system. A content model is federated; a style model, and a generator that puts style into content, stay local."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import torch
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from common.keys import random_key
 from common.settings import Units
-from federation import Algorithm, Batch, Phase, Update, names, settings
+from common.spec import TrainingSettings
+from federation import Algorithm, Batch, Phase, Update, names, require, settings
 from networks import mlp
 from objectives.contrastive import Contrastive, info_nce
 from objectives.objective import Model
@@ -73,6 +74,11 @@ class FedStyle(Algorithm):
                 drawn: Any = self.model()
             member.style.load_state_dict(drawn.style.state_dict())
             member.generator.load_state_dict(drawn.generator.state_dict())
+
+    def check(self, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
+        """Refuses a client of one image, where others of its style are what Eq. 2 compares with."""
+        alone = self.style_epochs and any(len(labels) < 2 for clients in rounds for labels in clients)
+        require(not alone, "algorithm.style_epochs: must be 0 where a client has one image, for Eq. 2 compares several")
 
     def prologue(self) -> list[Phase]:
         """Algorithm 2."""

@@ -6,7 +6,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from common.errors import InputError
 from common.optimisers import State, step
 from common.spec import OptimiserSettings
 from federation import Algorithm, Batch, Names, Update, anywhere, everything, names, settings
@@ -158,14 +157,7 @@ class Restyling:
         }
 
     def transfer(self, a: int, b: int, n: int) -> dict[str, Tensor]:
-        """Images of client a, their reconstructions, and their content in a style drawn from client b.
-
-        Raises:
-            InputError: there is no such client.
-        """
-        for client in (a, b):
-            if not 0 <= client < len(self.members):
-                raise InputError(f"client: must be in 0..{len(self.members) - 1}, got {client}")
+        """Images of client a, their reconstructions, and their content in a style drawn from client b."""
         source, target = self.members[a], self.members[b]
         classes = torch.randint(self.objective.classes, (n,), generator=self.draw)
         y = self.one_hot(classes)

@@ -20,14 +20,24 @@ Wearing_Necklace Wearing_Necktie Young
 LISTS = ("list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt")
 
 
-def _columns(file: Path, header: int, columns: int) -> list[list[str]]:
+def _by_face(file: Path, columns: int, titles: list[str] | None = None) -> dict[str, list[str]]:
+    """The columns of a list behind that of the faces' files; of one with titles, these are in its second line."""
     try:
-        rows = [line.split() for line in file.read_text().splitlines()[header:] if line.strip()]
+        rows = [line.split() for line in file.read_text().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"source 'celeba': {file} is missing, or no text") from error
-    if odd := [row for row in rows if len(row) != columns]:
-        raise InputError(f"source 'celeba': {file} must have {columns} columns, got {' '.join(odd[0])[:80]!r}")
-    return rows
+    if titles:
+        if rows[1:2] != [titles]:
+            raise InputError(f"source 'celeba': {file} must have '{titles[0]} ... {titles[-1]}' in its second line")
+        rows = rows[2:]
+    if odd := [row for row in rows if len(row) != 1 + columns]:
+        raise InputError(f"source 'celeba': {file} must have {1 + columns} columns, got {' '.join(odd[0])[:80]!r}")
+    listed = {file: values for file, *values in rows}
+    if not listed or len(listed) < len(rows):
+        raise InputError(
+            f"source 'celeba': {file} must list faces, each once; it has {len(rows)} rows of {len(listed)}"
+        )
+    return listed
 
 
 def _number(text: str, file: str) -> int:
@@ -45,22 +55,20 @@ def read_celeba(folder: Path, size: int) -> Source:
     Raises:
         InputError: a list or a picture is missing or unreadable.
     """
-    rows = _columns(folder / LISTS[0], header=2, columns=1 + len(ATTRIBUTES))
-    files = [row[0] for row in rows]
-    attributes = np.array([[value == "1" for value in row[1:]] for row in rows])
-    identity = dict(_columns(folder / LISTS[1], header=0, columns=2))
-    part = dict(_columns(folder / LISTS[2], header=0, columns=2))
+    listed = _by_face(folder / LISTS[0], len(ATTRIBUTES), ATTRIBUTES)
+    identity, part = (_by_face(folder / name, 1) for name in LISTS[1:])
+    files = list(listed)
     missing = [file for file in files if file not in identity or file not in part]
     if missing:
         raise InputError(f"source 'celeba': {missing[0]} is in {LISTS[0]} but not in the other lists")
-    _, labels = np.unique([_number(identity[file], LISTS[1]) for file in files], return_inverse=True)
+    _, labels = np.unique([_number(identity[file][0], LISTS[1]) for file in files], return_inverse=True)
     return Source(
         name="celeba",
         images=_faces(folder, files, size),
         labels=labels.astype(np.int64),
-        test=np.array([part[file] == "2" for file in files]),
+        test=np.array([part[file] == ["2"] for file in files]),
         classes=int(labels.max()) + 1,
-        extra={"attributes": attributes},
+        extra={"attributes": np.array([[value == "1" for value in values] for values in listed.values()])},
     )
 
 

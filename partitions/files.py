@@ -21,7 +21,8 @@ def read_npz(name: str, file: Path, style: str | None) -> Source:
     """A source from `<name>.npz`.
 
     Keys: `train_images, train_labels, test_images, test_labels`, or `images, labels` (no official split); with the
-    latter also `styles` (n,) with `style_names`, to choose one style from, and any further arrays (n, ...).
+    latter also `styles` (n,) with `style_names`, to choose one style from, and any further arrays (n, ...). Faces have
+    `identities` in the place of labels.
 
     Raises:
         InputError: the file cannot be read, a key is missing, or there is no such style.
@@ -40,7 +41,9 @@ def read_npz(name: str, file: Path, style: str | None) -> Source:
     images, style_names = held.pop("images"), [str(s) for s in held.pop("style_names", np.array([])).flat]
     key = "labels" if "labels" in held else "identities"
     labels = _numbers(name, key, held)
-    extra = {k: array for k, array in held.items() if k != "labels" and array.ndim and len(array) == len(images)}
+    if "styles" in held and held["styles"].shape != labels.shape:
+        raise InputError(f"source '{name}': styles must have the shape {labels.shape}, got {held['styles'].shape}")
+    extra = {k: array for k, array in held.items() if k != "labels" and array.ndim and len(array) == len(labels)}
     source = Source(name, images, labels, None, int(labels.max(initial=0)) + 1, extra)
     source = _without_gaps(source) if key == "labels" else source
     return source if style is None else _one_style(source, style, style_names)

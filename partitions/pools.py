@@ -24,11 +24,10 @@ def own(settings: DataSettings, root: str, seed: int) -> Partition:
     rngs = _generators(settings, seed)
     masks = [_split(source, settings.train_fraction, rng) for source, rng in zip(sources, rngs, strict=True)]
     # of one source all have that of the first style, so that none tests on what another trains on
-    splits = [masks[expressions.index(expression)] for expression in expressions]
-    held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, splits, strict=True)]
-    tests = [torch.from_numpy(np.flatnonzero(~mask) + start) for mask, start in zip(splits, starts, strict=False)]
-    splits = [mask & ~mine for mask, mine in zip(splits, held, strict=True)]
-    pools = [_pool(settings, *each) for each in zip(sources, splits, rngs, strict=True)]
+    training = [masks[expressions.index(expression)] for expression in expressions]
+    held = [_held_by_server(settings, source, mask, seed) for source, mask in zip(sources, training, strict=True)]
+    left = [mask & ~mine for mask, mine in zip(training, held, strict=True)]
+    pools = [_pool(settings, *each) for each in zip(sources, left, rngs, strict=True)]
     seen = [number for number, style in enumerate(settings.styles) if style in settings.seen]
     size = round(np.mean([len(pools[number]) for number in seen]))
     clients, client_styles = [], []
@@ -47,7 +46,7 @@ def own(settings: DataSettings, root: str, seed: int) -> Partition:
         styles=tuple(settings.styles),
         sources=sources,
         train=tuple(torch.from_numpy(pool + s) for pool, s in zip(pools, starts, strict=False)),
-        test=tuple(tests),
+        test=tuple(torch.from_numpy(np.flatnonzero(~mask) + s) for mask, s in zip(training, starts, strict=False)),
         server=torch.cat([torch.from_numpy(np.flatnonzero(held[n]) + starts[n]) for n in seen]),
         clients=tuple(clients),
         client_styles=tuple(client_styles),
@@ -190,10 +189,16 @@ def _turns(settings: DataSettings, source: Source, pool: np.ndarray, style: str)
     """The images of `pool` with each of a style's attributes."""
     if settings.clients_per_style > 1 or style not in settings.attributes:
         raise InputError(f"data.attributes: every style needs a list of them, and one client; see '{style}'")
-    if "attributes" not in source.extra:
-        raise InputError(f"data.attributes: source '{source.name}' has no attributes")
+    if not settings.attributes[style]:
+        raise InputError(f"data.attributes: the list of '{style}' is empty")
+    held = source.extra.get("attributes", np.zeros(0))
+    if held.dtype != bool or held.shape[1:] != (len(ATTRIBUTES),):
+        raise InputError(
+            f"data.attributes: source '{source.name}' has no array 'attributes' of true and false, "
+            f"{len(ATTRIBUTES)} for each image"
+        )
     columns = [ATTRIBUTES.index(choose("data.attributes", name, ATTRIBUTES)) for name in settings.attributes[style]]
-    parts = [pool[source.extra["attributes"][pool, column]] for column in columns]
+    parts = [pool[held[pool, column]] for column in columns]
     for column, part in zip(columns, parts, strict=True):
         if len(part) < 2:
             raise InputError(

@@ -1,6 +1,7 @@
 """What a server does with images of its own: alone, after FedAvg, and not at all."""
 
 import copy
+import dataclasses
 from functools import partial
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ from diptych.study import load_study
 from federation import ClientData, ServerWorkSettings, Simulation, train_on
 from methods import ps_fedgan
 from networks import SNResNet
-from tests.digits import dealt, objective, prepared, same, simulate, training, with_a_stop
+from tests.digits import data, dealt, objective, prepared, same, simulate, training, with_a_stop
 from tests.mutation import mutated
 
 SGD = OptimiserSettings(lr=0.1)
@@ -46,8 +47,11 @@ def test_server_only_trains_on_the_servers_images_and_nothing_else():
 def test_a_server_without_images_is_refused():
     with pytest.raises(InputError, match=r"data\.server_share: the server has no image"):
         client_data(dealt(2), "server")
-    with pytest.raises(InputError, match=r"data\.server_share: the server has no image"):
+    with pytest.raises(InputError, match=r"data\.server_share: the server needs two images to train on, got 0"):
         simulate(FedAvgServer(objective=_objective()))
+    alone = dataclasses.replace(data(), server=torch.tensor([3]))
+    with pytest.raises(InputError, match=r"the server needs two images to train on, got 1"):
+        prepared(FedAvgServer(objective=_objective()), alone)
 
 
 def check_steps(train=train_on) -> None:

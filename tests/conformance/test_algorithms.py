@@ -212,9 +212,10 @@ def test_abilities_say_whether_they_look_at_what_clients_have_made_of_what_is_sh
                 found(asked)
 
 
+@pytest.mark.parametrize("keep_own", [False, True])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_stopping_and_going_on_changes_nothing(name, tmp_path):
-    made = partial(_simulation, name, keep_own=False, optimiser_state="persistent")
+def test_stopping_and_going_on_changes_nothing(name, keep_own, tmp_path):
+    made = partial(_simulation, name, keep_own=keep_own, optimiser_state="persistent")
     whole, resumed = with_a_stop(made, tmp_path)
     assert _alike(resumed, whole)
     assert resumed.history == whole.history

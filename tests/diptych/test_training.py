@@ -93,7 +93,7 @@ def test_a_run_that_diverges_has_no_images_of_one_that_did_not(tmp_path, monkeyp
     assert left_by(_gan(), tmp_path).samples
 
     def diverge(*_: object) -> None:
-        raise Diverged(1, 0, float("nan"))
+        raise Diverged(1, "the loss of client 0 is nan")
 
     monkeypatch.setattr(Simulation, "run", diverge)
     assert train(_gan(seed=4), tmp_path, "") == "diverged"

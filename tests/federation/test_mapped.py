@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from common.errors import InputError
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.simpson import federated, for_points
 from federation import Diverged, MappedSimulation, Simulation
@@ -36,6 +37,16 @@ def test_a_gan_of_all_clients_at_once_is_the_loops(points):
         torch.testing.assert_close(mapped.server.tensors[name], tensor, rtol=1e-3, atol=1e-4)
     assert loop.local.batches == mapped.local.batches, "the count from which either would go on after a stop"
     assert not torch.equal(loop.population.storage["style.vectoriser.weight"][0], loop.template.style.vectoriser.weight)
+
+
+def test_whoever_does_more_than_steps_is_refused():
+    """And not trained as if it did nothing more."""
+    settings = TrainingSettings(rounds=1, batch_size=10, server=ServerSettings(weighting="uniform"))
+    objective = for_points(LinearGAN, latent=1, lam=0.5)
+    with pytest.raises(InputError, match="take plain steps, and nothing else"):
+        federated("scaffold", objective, POINTS, 5, settings, MappedSimulation)
+    with pytest.raises(InputError, match="take plain steps, and nothing else"):
+        _gan(MappedSimulation, optimiser_state="persistent")
 
 
 def test_a_client_that_diverges_is_named():

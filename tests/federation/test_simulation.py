@@ -377,10 +377,12 @@ def test_what_was_received_is_referred_to_and_is_no_part_of_a_client():
 
 
 class _Announced(FedAvg):
-    """Everybody tells the others a number that it draws, and its labels' mean; and has one drawn for each image."""
+    """Everybody tells the others a number that it draws, its labels' mean and a tensor that rounds will train; and has
+    a number drawn for each image."""
 
     def announced(self, model, x, y, draw):
-        return {"drawn": torch.rand(3, generator=draw), "mean": y.double().mean()}
+        trained = next(model.parameters()).detach().clone()
+        return {"drawn": torch.rand(3, generator=draw), "mean": y.double().mean(), "trained": trained}
 
     def constants(self, model, x, y):
         return {"seen": x[:, 0], "label": y}
@@ -402,7 +404,8 @@ def test_all_clients_know_what_each_has_said_once_and_draw_for_themselves(client
         simulation.run()
         told = [m for m in heard if m.round == 0]
         assert [(m.direction, m.clients, sorted(m.tensors)) for m in told] == [
-            (way, tuple(range(clients)), ["announced.drawn", "announced.mean"]) for way in ("up", "down")
+            (way, tuple(range(clients)), [f"announced.{name}" for name in ("drawn", "mean", "trained")])
+            for way in ("up", "down")
         ]
         for member in simulation.population.members:
             assert member.announced["mean"].tolist() == [4.5] * clients
@@ -414,12 +417,22 @@ def test_all_clients_know_what_each_has_said_once_and_draw_for_themselves(client
     assert len({*said[0], *said[2]}) == 2 * 13 * clients
 
 
+@pytest.mark.parametrize("keep_own", [False, True])
 @pytest.mark.parametrize("clients", [1, 3])
-def test_a_run_that_goes_on_has_heard_what_was_said(clients, tmp_path):
-    """And so nobody says it again, whose bytes would count twice."""
+def test_a_run_that_goes_on_has_heard_what_was_said(clients, keep_own, tmp_path):
+    """And so nobody says it again, whose bytes would count twice, of models that have been trained since."""
     data = _data(clients=(torch.arange(10),) * clients, views=(_noisy,) * clients)
     settings = TrainingSettings(rounds=2, batch_size=10)
-    whole, resumed = with_a_stop(lambda: Simulation(_Announced(objective=Quadratic()), data, settings, 5), tmp_path)
+
+    def make() -> Simulation:
+        simulation = Simulation(_Announced(objective=Quadratic()), data, settings, 5)
+        if keep_own:
+            simulation.keep_own()
+        return simulation
+
+    whole, resumed = with_a_stop(make, tmp_path)
+    told = resumed.population.members[0].announced["drawn"]
+    assert resumed.synchronised(0).announced["drawn"] is told, "no part of a model, and in no copy"
     assert resumed.channel.traffic == whole.channel.traffic
     assert resumed.channel.traffic[0, 0, "up", "announced.mean"] == 8
     ours, theirs = (simulation.population.members[0].announced for simulation in (resumed, whole))

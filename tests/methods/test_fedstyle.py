@@ -6,10 +6,11 @@ import torch
 from scipy import ndimage
 
 from baselines.fedavg import FedAvg
+from common.errors import InputError
 from federation.simulation import initial_model
 from methods.fedstyle import FedStyle, sobel_images, styled
 from networks import ResNet18, mlp
-from tests.digits import data, objective, prepared, same, simulate, watch_batches
+from tests.digits import data, few, objective, prepared, same, simulate, watch_batches
 from tests.mutation import mutated
 from tests.networks.sizes import parameters
 from tests.objectives.test_losses import _info_nce_by_loops
@@ -167,6 +168,13 @@ def test_no_style_epochs_means_an_untrained_style_model():
     simulation = simulate(_fedstyle(style_epochs=0), rounds=1)
     rows = simulation.population.storage["style.encoder.layers.0.weight"]
     assert torch.equal(rows, simulation.template.style.encoder.layers[0].weight.expand_as(rows))
+
+
+def test_a_client_of_one_image_has_no_style_to_extract():
+    """Of its style there is no other image in the batch, and Eq. 2 is no number."""
+    with pytest.raises(InputError, match=r"^algorithm\.style_epochs: must be 0 where a client has one image"):
+        prepared(_fedstyle(), few(images=1))
+    prepared(_fedstyle(style_epochs=0), few(images=1))
 
 
 def test_style_features_are_those_of_the_frozen_model_and_computed_once():

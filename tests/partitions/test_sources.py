@@ -20,8 +20,10 @@ from common.errors import InputError
 from common.sources import KNOWN
 from common.spec import DataSettings
 from partitions import files, load, partition
+from partitions.celeba import ATTRIBUTES
 from partitions.published import TORCHVISION
 from partitions.sources import EMBEDDED
+from tests.wrong import refused
 
 RNG = np.random.default_rng(0)
 REAL = os.environ.get("DIPTYCH_DATA", "")
@@ -233,9 +235,8 @@ def _write_celeba(root: Path) -> None:
     names = [f"{n:06}.jpg" for n in range(1, 5)]
     for n, name in enumerate(names):
         Image.new("RGB", (178, 218), (60 * n, 0, 0)).save(folder / "img_align_celeba" / name, quality=95)
-    attributes = [f"A{n}" for n in range(40)]
     rows = [f"{name} " + " ".join("1" if n == k else "-1" for n in range(40)) for k, name in enumerate(names)]
-    (folder / "list_attr_celeba.txt").write_text("\n".join(["4", " ".join(attributes), *rows]))
+    (folder / "list_attr_celeba.txt").write_text("\n".join(["4", " ".join(ATTRIBUTES), *rows]))
     (folder / "identity_CelebA.txt").write_text(
         "\n".join(f"{n} {i}" for n, i in zip(names, [70, 9, 70, 8], strict=True))
     )
@@ -268,6 +269,29 @@ def test_celeba(tmp_path):
         load("celeba", 32, str(tmp_path))
     (tmp_path / "celeba" / "identity_CelebA.txt").unlink()
     with pytest.raises(InputError, match=r"identity_CelebA\.txt is missing"):
+        load("celeba", 32, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "wrong", "says"),
+    [
+        ("list_attr_celeba.txt", lambda lines: lines[:2], "must list faces, each once; it has 0 rows of 0"),
+        ("list_attr_celeba.txt", lambda lines: lines[2:], "must have '5_o_Clock_Shadow ... Young' in its second line"),
+        ("list_attr_celeba.txt", lambda lines: lines[:1], "must have '5_o_Clock_Shadow ... Young' in its second line"),
+        (
+            "list_attr_celeba.txt",
+            lambda lines: [lines[0], " ".join(reversed(ATTRIBUTES)), *lines[2:]],
+            "must have '5_o_Clock_Shadow ... Young' in its second line",
+        ),
+        ("identity_CelebA.txt", lambda lines: [*lines, "000001.jpg 9"], "must list faces, each once; it has 5 rows"),
+        ("identity_CelebA.txt", lambda lines: [*lines, "000005.jpg"], "must have 2 columns, got '000005.jpg'"),
+    ],
+)
+def test_lists_of_celeba_that_say_something_else_are_refused(file, wrong, says, tmp_path):
+    _write_celeba(tmp_path)
+    path = tmp_path / "celeba" / file
+    path.write_text("\n".join(wrong(path.read_text().splitlines())))
+    with refused(says):
         load("celeba", 32, str(tmp_path))
 
 
@@ -314,6 +338,11 @@ def test_the_digest_follows_every_image_label_and_split():
         ({"images": _pictures(4, 8, 8, 4), "labels": np.arange(4)}, "must be bytes of shape"),
         ({"images": _pictures(4, 8, 8), "labels": np.arange(4) - 1}, r"labels must be in 0\.\.2"),
         ({"images": _pictures(0, 8, 8), "labels": np.arange(0)}, "there is no image"),
+        ({"images": np.uint8(3), "labels": np.arange(4), "more": np.arange(4)}, "must be bytes of shape"),
+        (
+            {"images": _pictures(4, 8, 8), "labels": np.arange(4), "styles": np.zeros(3, int)},
+            r"styles must have the shape \(4,\), got \(3,\)",
+        ),
     ],
 )
 def test_arrays_that_are_no_source(arrays, words, tmp_path):

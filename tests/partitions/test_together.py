@@ -130,8 +130,22 @@ def test_attributes_that_cannot_be_had_are_refused(tmp_path):
     lists = {"worker-1": ["Bold", "Male"], "worker-2": ["Young"]}
     with pytest.raises(InputError, match="unknown name 'Bold'; did you mean 'Bald'"):
         partition(_workers(attributes=lists), str(tmp_path), 0)
-    with pytest.raises(InputError, match="has no attributes"):
+    with pytest.raises(InputError, match="has no array 'attributes'"):
         partition(_workers(styles=dict.fromkeys(("worker-1", "worker-2"), "digits-plain")), str(tmp_path), 0)
+    with pytest.raises(InputError, match="the list of 'worker-2' is empty"):
+        partition(_workers(attributes={"worker-1": ["Bald"], "worker-2": []}), str(tmp_path), 0)
+    with pytest.raises(InputError, match=r"data.classes_per_client: clients that hold images by attribute keep all"):
+        partition(_workers(classes_per_client=0.5), str(tmp_path), 0)
+
+
+@pytest.mark.parametrize("wrong", [lambda a: 2 * a.astype(int) - 1, lambda a: a[:, :5], lambda a: a[:, 0]])
+def test_attributes_are_true_or_false_and_forty(wrong, tmp_path):
+    """CelebA's own are 1 and -1, which would be taken for places."""
+    _faces(tmp_path)
+    arrays = dict(np.load(tmp_path / "celeba.npz"))
+    np.savez(tmp_path / "celeba.npz", **arrays | {"attributes": wrong(arrays["attributes"])})
+    with pytest.raises(InputError, match="has no array 'attributes' of true and false, 40 for each image"):
+        partition(_workers(), str(tmp_path), 0)
 
 
 def test_the_engine_takes_one_turn_in_each_round():
