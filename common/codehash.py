@@ -5,8 +5,11 @@ Imports are followed statically, so nothing is executed. Comments, docstrings an
 
 import ast
 import hashlib
+import sys
 from functools import cache
 from pathlib import Path
+
+from common.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -19,10 +22,24 @@ def module_file(module: str) -> Path | None:
 
 
 def parsed(module: str) -> ast.Module:
-    """The syntax tree of a module of this project."""
+    """The syntax tree of a module of this project.
+
+    Raises:
+        InputError: it is no Python; the sentence says where.
+    """
     file = module_file(module)
     assert file is not None, module
-    return ast.parse(file.read_bytes())
+    try:
+        return ast.parse(file.read_bytes(), str(file))
+    except SyntaxError as error:
+        raise InputError(f"{file.relative_to(ROOT)}, line {error.lineno}: {error.msg}") from error
+
+
+def dumped(tree: ast.AST) -> str:
+    """A syntax tree as Python 3.11 writes it: later ones know parameters of types, and leave out what is empty unless
+    they are asked for it, of which no hash may hang."""
+    shown = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+    return ast.dump(tree, **shown).replace(", type_params=[]", "")
 
 
 def _parents(module: str) -> list[str]:
@@ -46,7 +63,7 @@ def _read(module: str) -> tuple[frozenset[str], str]:
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body[0] = ast.Pass()
-    return frozenset(filter(module_file, found)), hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return frozenset(filter(module_file, found)), hashlib.sha256(dumped(tree).encode()).hexdigest()
 
 
 def reachable(*modules: str) -> list[str]:

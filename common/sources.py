@@ -111,11 +111,11 @@ def state(expression: str, root: Path) -> State:
     match = EXPRESSION.fullmatch(expression)
     name, style = (match["name"], match["style"]) if match else (expression, None)
     known = KNOWN.get(name)
-    if style is None and known and known.there(root):
+    if (root / f"{name}.npz").is_file():
         return State.THERE
-    if (root / f"{name}.npz").is_file() or (root / name / (style or "")).is_dir():
-        return State.THERE
-    return State.DOWNLOADED if style is None and known and not known.origin else State.MISSING
+    if style is None and known:  # a folder of this name may be a part of it
+        return State.THERE if known.there(root) else State.MISSING if known.origin else State.DOWNLOADED
+    return State.THERE if (root / name / (style or "")).is_dir() else State.MISSING
 
 
 def dated(expression: str, root: Path) -> list[str]:

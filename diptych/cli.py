@@ -181,13 +181,13 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--records", type=Path, required=True)
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv and .tex goes beside it")
     p.add_argument("--without", nargs="*", default=[], metavar="DATASET", help="whose images are not here")
-    _scale(p)
+    _scale_of_records(p)
 
     p = command("claims", _claims, "say which claims of a paper the records support")
     p.add_argument("paper")
     p.add_argument("--records", type=Path, required=True)
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv goes beside it")
-    _scale(p)
+    _scale_of_records(p)
 
     p = command("board", _board, "what is known of every printed number, claim and figure, by all records of a folder")
     p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
@@ -210,12 +210,16 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("name", help="such as fedstyle-figure5; see `diptych list figures`")
     p.add_argument("--data", type=Path, required=True, dest="source", help="records, or what `diptych extract` wrote")
     p.add_argument("--out", type=Path, required=True, nargs="+", help=".png, .pdf or .svg files")
-    _scale(p)
+    _scale_of_records(p)
     return parser
 
 
 def _scale(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", default="digits", help="a name from config/scales (default: digits)")
+
+
+def _scale_of_records(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", help="a name from config/scales (default: that of the records; of other data digits)")
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
@@ -409,21 +413,19 @@ def _records(options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> None:
-    from diptych.outputs import named, table
-    from diptych.study import load_study
+    from diptych.outputs import named, study_of, table
     from reporting.records import read_records
 
-    study = load_study(options.scale).without(options.without)
+    study = study_of(options.records, options.scale).without(options.without)
     table(study, named(study, options.name), read_records(options.records), options.out)
 
 
 def _claims(options: argparse.Namespace) -> None:
     from common.errors import choose
-    from diptych.outputs import claims
-    from diptych.study import load_study
+    from diptych.outputs import claims, study_of
     from reporting.records import read_records
 
-    study = load_study(options.scale)
+    study = study_of(options.records, options.scale)
     claims(study, choose("paper", options.paper, study.papers), read_records(options.records), options.out)
 
 
@@ -466,7 +468,7 @@ def _remake(options: argparse.Namespace) -> None:
 def _figure(options: argparse.Namespace) -> None:
     from common.errors import choose
     from diptych.drawing import figure
-    from diptych.study import load_study
+    from diptych.outputs import study_of
     from reporting.figures import FIGURES
 
-    figure(load_study(options.scale), choose("figure", options.name, FIGURES), options.source, options.out)
+    figure(study_of(options.source, options.scale), choose("figure", options.name, FIGURES), options.source, options.out)

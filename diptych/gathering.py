@@ -54,7 +54,7 @@ def gather(scale: str, parts: list[Path], out: Path, measured: list[Path], paper
         how_far = reference.of_cell(cell)
         rows[EVIDENCE] = [how_far.get(said, said) for said in rows[EVIDENCE].itertuples(index=False, name=None)]
         found.append(rows)
-    found.append(new[alone])
+    found.append(new[alone & (new["scale"] == scale)])
     with written(out) as part:
         pd.concat(found, ignore_index=True)[COLUMNS].to_csv(part, index=False)
 

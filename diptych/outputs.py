@@ -7,13 +7,27 @@ from typing import Any
 
 import pandas as pd
 
-from common.errors import choose
+from common.errors import InputError, choose
 from diptych.configuration import Paper, names_in
 from diptych.study import Cell, Study, load_study
 from reporting.cells import cells_of
 from reporting.claims import Doubt, Finding, findings, write_claims
 from reporting.layout import Layout
+from reporting.records import read_csv
 from reporting.tables import write_table
+
+
+def study_of(source: Path, scale: str | None = None) -> Study:
+    """The study at the scale that records are of; of what else is drawn, at the one that was asked for, or `digits`.
+
+    Raises:
+        InputError: the records are of another scale than was asked for.
+    """
+    rows = pd.DataFrame() if source.suffix == ".npz" else read_csv(source, first=1)
+    of = rows["scale"].iloc[0] if "scale" in rows and len(rows) else ""
+    if scale and of and scale != of:
+        raise InputError(f"--scale: {source} is of scale '{of}', got '{scale}'")
+    return load_study(scale or of or "digits")
 
 
 def layout_of(paper: str, table: str, config: Paper) -> Layout:

@@ -183,8 +183,10 @@ def load(file: Path | None) -> Judge:
     Raises:
         InputError: there is no such file, or it is not a judge.
     """
-    if file is None or not file.is_file():
-        raise InputError(f"judge: there is no file {file}; `diptych judge SPEC --out FILE` trains one")
+    if file is None:
+        raise InputError("judge: name the folder of judges, --judges; `diptych explain` says how to train them")
+    if not file.is_file():
+        raise InputError(f"judge: there is no file {file}; `diptych judge RUN --scale SCALE --out {file}` trains one")
     try:
         with safe_open(file, "pt") as held:
             about = json.loads(held.metadata()["judge"])

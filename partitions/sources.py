@@ -71,7 +71,7 @@ def _whole(name: str, style: str | None, size: int, root: Path) -> Source:
     if (root / f"{name}.npz").is_file():
         return read_npz(name, root / f"{name}.npz", style)
     folder = root / name / style if style else root / name
-    if folder.is_dir():
+    if folder.is_dir() and (style or name not in KNOWN):  # of a known source it may be a part
         return read_folder(f"{name}/{style}" if style else name, folder, size)
     if name in TORCHVISION and style is None:
         return _read_published(name, root, download=True)
@@ -105,6 +105,8 @@ def _absent(name: str, style: str | None, root: Path) -> str:
     place = f"{name}/{style}" if style else name
     if name in EMBEDDED or name in TORCHVISION:
         return f"source '{place}': '{name}' has no styles to choose from; write '{name}'"
+    if name in KNOWN and style is None and KNOWN[name].there(root):
+        return f"source '{name}': has several styles; write one, such as '{KNOWN[name].files[0]}'"
     if name in KNOWN:
         return (
             f"source '{place}': not found below '{root}'; put there {how_to_get(name)} "

@@ -42,10 +42,14 @@ CELL = [*IDENTITY, "control", "scale", "seed", "run"]
 """What there is one number for."""
 
 
-def read_csv(file: Path) -> pd.DataFrame:
-    """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are."""
+def read_csv(file: Path, first: int | None = None) -> pd.DataFrame:
+    """A CSV file as text, with empty strings where it is empty; `1` and `75` in key columns stay what they are.
+
+    Args:
+        first: so many rows alone.
+    """
     try:
-        rows = pd.read_csv(file, dtype=str, keep_default_na=False)
+        rows = pd.read_csv(file, dtype=str, keep_default_na=False, nrows=first)
     except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{file}: cannot be read as CSV ({' '.join(str(error).split())})") from error
     if not isinstance(rows.index, pd.RangeIndex):  # pandas takes the first of too many values for a line's name

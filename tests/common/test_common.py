@@ -74,6 +74,17 @@ def test_the_hash_follows_what_is_imported_and_nothing_else(edited):
     assert edited(a="import b\n") != before
 
 
+def test_the_hash_is_the_same_with_every_python(edited):
+    """3.12 gives functions and classes parameters of types, and 3.13 leaves out fields that are empty."""
+    code = "from b import x\n\nclass A:\n    def f(self, *, y=x):\n        return [z for z in (y,) if z]\n"
+    assert edited(a=code) == "ce07545806d6"
+
+
+def test_a_file_that_is_no_python_is_named(edited):
+    with pytest.raises(InputError, match=r"^b\.py, line 2: "):
+        edited(b="x = 1\ny = = 2\n")
+
+
 def test_the_hash_of_a_run_covers_the_engine_its_algorithm_and_no_other():
     codes = {name: training_code(name) for name in algorithm_modules()}
     assert len(set(codes.values())) == len(codes)

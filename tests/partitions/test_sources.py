@@ -272,6 +272,18 @@ def test_celeba(tmp_path):
         load("celeba", 32, str(tmp_path))
 
 
+def test_a_folder_with_a_part_of_a_known_source_is_not_taken_for_all_of_it(tmp_path):
+    """Nor are styles taken for classes, or the folder of CelebA's pictures."""
+    _write_celeba(tmp_path)
+    (tmp_path / "celeba" / "list_attr_celeba.txt").unlink()
+    with refused("source 'celeba': not found below", "list_attr_celeba.txt"):
+        load("celeba", 32, str(tmp_path))
+    for style in ("Art", "Clipart", "Product", "Real World"):
+        (tmp_path / "office-home" / style / "Bed").mkdir(parents=True)
+    with refused("source 'office-home': has several styles; write one, such as 'office-home/Art'"):
+        load("office-home", 32, str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("file", "wrong", "says"),
     [
