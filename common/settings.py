@@ -68,7 +68,8 @@ def _sentences(error: ValidationError, kind: Any, where: str, others: Collection
             yield f"{where}: {kind.__name__} cannot be used with {path[0]} '{type(problem['input']).__name__.lower()}'"
         else:
             message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            yield f"{key}: {message[:1].lower()}{message[1:]}, got {quoted(problem['input'])}{_hint(problem)}"
+            got = "" if ", got " in message else f", got {quoted(problem['input'])}{_hint(problem)}"
+            yield f"{key}: {message[:1].lower()}{message[1:]}{got}"
 
 
 def _hint(problem: Any) -> str:

@@ -1,6 +1,7 @@
 """What there is, with a line each: read from source, since importing all of it takes seconds."""
 
 import ast
+import re
 from collections.abc import Callable
 from functools import cache, partial
 
@@ -45,11 +46,12 @@ def _text(key: ast.expr | None) -> str:
 
 def _said_in(definition: ast.AST) -> str:
     assert isinstance(definition, ast.Module | ast.FunctionDef | ast.ClassDef)
-    return _first_line(ast.get_docstring(definition) or "")
+    return _first_sentence(ast.get_docstring(definition) or "")
 
 
-def _first_line(text: str) -> str:
-    return text.split("\n")[0]
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    return re.split(r"(?<=[.])(?<!al\.)(?<!Fig\.)(?<!Sec\.)(?<!App\.)(?<!Eq\.) (?=[A-Z`])", paragraph)[0]
 
 
 def _papers() -> dict[str, Paper]:
@@ -65,7 +67,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "views": partial(registry, "partitions", "VIEWS"),
     "marks": partial(registry, "partitions", "MARKS"),
     "evaluations": partial(registry, "evaluation.registry", "EVALUATIONS"),
-    "scales": lambda: {name: _first_line(read_scale(name).about) for name in names_in("scales")},
+    "scales": lambda: {name: _first_sentence(read_scale(name).about) for name in names_in("scales")},
     "papers": lambda: {name: paper.title for name, paper in _papers().items()},
     "tables": lambda: {
         f"{p}-{name}": layout.title for p, paper in _papers().items() for name, layout in paper.tables.items()

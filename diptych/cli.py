@@ -72,6 +72,8 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--out: must end in .html, got {options.out}")
     if "data" in given:
         options.data = data_root() if options.data is None else data_folder("--data", options.data)
+    if (points := given.get("points")) and points == options.out:
+        raise InputError(f"--points: must be another file than --out, got {points} for both")
     if not 1 <= given.get("threads", 1) <= THREADS:
         raise InputError(f"--threads: must be at least 1 and at most {THREADS}, got {options.threads}")
     if (seeds := given.get("seeds")) is not None and seeds < 1:
@@ -219,7 +221,7 @@ def _scale(parser: argparse.ArgumentParser) -> None:
 
 
 def _scale_of_records(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scale", help="a name from config/scales (default: that of the records; of other data digits)")
+    parser.add_argument("--scale", help="a name from config/scales (default: that of the records, else digits)")
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
@@ -383,8 +385,9 @@ def _tune(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
     study = load_study(options.scale)
-    tuned = {paper: config.tuning for paper, config in study.papers.items() if config.tuning}
-    tuning = tuned[choose("paper", options.paper, tuned)]
+    tuning = study.papers[choose("paper", options.paper, study.papers)].tuning
+    if tuning is None:
+        raise InputError(f"paper: there is no search of '{options.paper}' at the scale '{options.scale}'")
     trials = [trial for trial in study.trials.values() if trial.spec.labels["paper"] == options.paper]
     probe = study.papers[options.paper].evaluation.get("probe", {})
     write_csv(options.out, compare(trials, tuning.rounds, probe, options.runs), COLUMNS)
@@ -413,10 +416,14 @@ def _records(options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> None:
+    from common.errors import choose
     from diptych.outputs import named, study_of, table
     from reporting.records import read_records
 
-    study = study_of(options.records, options.scale).without(options.without)
+    study = study_of(options.records, options.scale)
+    for dataset in options.without:
+        choose("--without", dataset, {spec.labels["dataset"] for spec in study.specs.values()})
+    study = study.without(options.without)
     table(study, named(study, options.name), read_records(options.records), options.out)
 
 
@@ -436,11 +443,18 @@ def _board(options: argparse.Namespace) -> None:
 
     board = board_of(options.folder)
     if options.readme:
-        page = with_summary(options.readme.read_text(), board, linked())
+        page = with_summary(_read_page(options.readme), board, linked())
         with written(options.readme) as part:
             part.write_text(page)
     write_board(board, titles(), options.out)
     print("\n".join(board.totals))
+
+
+def _read_page(file: Path) -> str:
+    try:
+        return file.read_text()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: is no text ({error.reason})") from error
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -471,4 +485,5 @@ def _figure(options: argparse.Namespace) -> None:
     from diptych.outputs import study_of
     from reporting.figures import FIGURES
 
-    figure(study_of(options.source, options.scale), choose("figure", options.name, FIGURES), options.source, options.out)
+    study = study_of(options.source, options.scale)
+    figure(study, choose("figure", options.name, FIGURES), options.source, options.out)

@@ -258,7 +258,7 @@ class Scale(_Config):
     seeds: Annotated[list[NonNegativeInt], Field(min_length=1), AfterValidator(_all_different)]
     defaults: Overlay = {}
     papers: dict[PaperName, Overlay]
-    left_out: dict[str, dict[str, str]] = {}
+    left_out: dict[str, dict[str, Annotated[str, Field(min_length=1)]]] = {}
 
 
 def merged(base: Any, overlay: Any) -> Any:
@@ -284,9 +284,10 @@ def paper_yaml(paper: str) -> dict[str, Any]:
     return read_yaml(CONFIG / "papers" / f"{paper}.yaml")
 
 
-def read_paper(paper: str, overlay: Overlay | None = None) -> Paper:
-    """What was published, with `overlay` laid over it."""
-    return checked(Paper, f"config/papers/{paper}.yaml", merged(paper_yaml(paper), overlay or {}))
+def read_paper(paper: str, overlay: Overlay | None = None, scale: str = "") -> Paper:
+    """What was published, with `overlay` laid over it, which is of a scale."""
+    where = f"config/papers/{paper}.yaml" + (f" with config/scales/{scale}.yaml over it" if overlay and scale else "")
+    return checked(Paper, where, merged(paper_yaml(paper), overlay or {}))
 
 
 def read_scale(scale: str) -> Scale:

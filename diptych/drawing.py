@@ -12,18 +12,23 @@ from reporting.figures import in_words, write_figure
 from reporting.ranks import told
 from reporting.records import read_csv, read_records
 
+MADE = {"records": "records", "ranks": "records", "points": "the points of `diptych simpson`"}
+"""What figures are drawn from, but for what is extracted of runs."""
+
 
 def figure(study: Study, name: str, source: Path, out: list[Path]) -> None:
     """Draw a figure, such as fedstyle-figure5, from records or from what `diptych extract` wrote.
 
     Raises:
-        InputError: the study has no such paper, or the source cannot be read or lacks something.
+        InputError: the study has no such paper, or the source cannot be read, lacks something or is of other papers.
     """
     paper, _, what = name.partition("-")
     config = study.papers[choose(f"paper of {study.name}", paper, study.papers)]
     kind = config.figures[what].data
     read: Any = {"records": read_records, "ranks": read_records, "samples": read_arrays}.get(kind, read_csv)
     data = read(source)
+    if MADE.get(kind) == "records" and len(data) and paper not in {*data["paper"]}:
+        raise InputError(f"{source}: has no record of {paper}")
     try:
         if kind == "ranks":
             layout = layout_of(paper, "ranks", config)
@@ -32,4 +37,5 @@ def figure(study: Study, name: str, source: Path, out: list[Path]) -> None:
             drawn = in_words(data, config.words) if kind == "records" else data
         write_figure(name, drawn, study.about(paper), out)
     except KeyError as error:
-        raise InputError(f"{source}: the figure needs {error}, which is not in it") from error
+        made = MADE.get(kind, f"what `diptych extract {kind}` wrote")
+        raise InputError(f"{source}: {name} is drawn from {made}, and something of it is missing here") from error

@@ -61,7 +61,9 @@ def explain(study: Study, table: str, row: str, column: str) -> str:
     theirs = _runs_of(study, layout)
     if not printed:
         theirs = [run for run in theirs if _about(layout, run)]
-    place = _the_cell(layout, printed or _of_runs(layout, theirs, column), row, column)
+    others = _of_runs(layout, [run for run in theirs if _about(layout, run)], column)
+    found = _having(layout, printed, row, column) or _having(layout, others, row, column)
+    place = _the_cell(layout, found, printed or others, row, column)
     runs = list(runs_for(layout, place, theirs))
     if not runs:
         why = study.why_left_out(place) or "none of its experiments has it"
@@ -94,20 +96,29 @@ def _printed(layout: Layout) -> list[dict[str, str]]:
 
 
 def _of_runs(layout: Layout, runs: Iterable[Cell], column: str) -> list[dict[str, str]]:
-    """The keys of every cell of a table of which the paper prints none: its measures, or else any column of a row, all
-    of which are of the same runs."""
-    axes = layout.blocks + layout.rows
-    rows = dict.fromkeys(tuple(run.spec.labels.get(axis, "") for axis in axes) for run in runs)
+    """The keys of every cell of runs that the paper does not print: what their labels say, and in a column that is no
+    label the table's measures, or else whatever is asked for, all of which is of the same runs."""
+    labels = [run.spec.labels for run in runs]
+    keys = layout.blocks + layout.rows + layout.columns
+    places = dict.fromkeys(tuple(of.get(axis, "") for axis in keys) for of in labels)
+    free = [axis for axis in layout.columns if not any(axis in of for of in labels)]
     measures = [{ABILITY: measure.ability, MEASURE: measure.name} for measure in layout.asked]
-    columns = [dict.fromkeys(layout.columns, "") | own for own in measures or [{layout.columns[-1]: column}]]
-    return [dict(zip(axes, row, strict=True)) | own for row in rows for own in columns]
+    own = measures or [dict.fromkeys(free[-1:], column)]
+    return [dict(zip(keys, place, strict=True)) | of for place in places for of in own]
 
 
-def _the_cell(layout: Layout, places: list[dict[str, str]], row: str, column: str) -> dict[str, str]:
-    """The keys of the one cell whose row and column have these words; of several the one that has no others, in its
-    column before its row."""
+def _having(layout: Layout, places: list[dict[str, str]], row: str, column: str) -> list[dict[str, str]]:
+    """Cells whose row and column have these words."""
     asked = _words(row), _words(column)
-    found = [p for p in places if any(asked[0] <= row and asked[1] <= column for row, column in _named(layout, p))]
+    return [p for p in places if any(asked[0] <= row and asked[1] <= column for row, column in _named(layout, p))]
+
+
+def _the_cell(
+    layout: Layout, found: list[dict[str, str]], places: list[dict[str, str]], row: str, column: str
+) -> dict[str, str]:
+    """The keys of the one cell that was found; of several the one that has no other words, in its column before its
+    row."""
+    asked = _words(row), _words(column)
     found = [p for p in found if asked[1] in (column for _, column in _named(layout, p))] or found
     exact = [p for p in found if asked in _named(layout, p)] or found
     if not exact:

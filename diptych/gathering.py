@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from common.errors import choose
 from common.files import written
 from common.records import COLUMNS, EVIDENCE
 from diptych.published import Reference
@@ -34,9 +35,11 @@ def gather(scale: str, parts: list[Path], out: Path, measured: list[Path], paper
         paper: whose runs alone; all papers' otherwise.
 
     Raises:
-        InputError: a part is no table of records.
+        InputError: a part is no table of records, or the scale has no such paper.
     """
     study = load_study(scale)
+    if paper:
+        choose("--paper", paper, study.papers)
     reference = Reference.of(study)
     new = _of(paper, pd.concat([read_rows(part) for part in parts], ignore_index=True))
     alone = new["table"] != ""  # what is for one table only says so itself, and may be of a run's name

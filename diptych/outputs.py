@@ -1,6 +1,7 @@
 """What records become: tables and claims, laid out as a study says."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,18 @@ def study_of(source: Path, scale: str | None = None) -> Study:
     Raises:
         InputError: the records are of another scale than was asked for.
     """
-    rows = pd.DataFrame() if source.suffix == ".npz" else read_csv(source, first=1)
-    of = rows["scale"].iloc[0] if "scale" in rows and len(rows) else ""
+    of = _scale_of(source)
     if scale and of and scale != of:
         raise InputError(f"--scale: {source} is of scale '{of}', got '{scale}'")
     return load_study(scale or of or "digits")
+
+
+def _scale_of(source: Path) -> str:
+    """That of the first record; empty where there is none, or of no scale that there is."""
+    with suppress(InputError):  # of what cannot be read whoever reads it says so
+        rows = pd.DataFrame() if source.suffix == ".npz" else read_csv(source, first=1)
+        return next((name for name in rows.get("scale", []) if name in names_in("scales")), "")
+    return ""
 
 
 def layout_of(paper: str, table: str, config: Paper) -> Layout:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 
 import torch
 
@@ -33,6 +34,8 @@ def choose_device(wanted: str) -> str:
     """
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", wanted):
+        raise InputError(f"--device: must be auto, cpu, cuda or such as cuda:1, got '{wanted}'")
     try:
         torch.empty(0, device=wanted)
     except (RuntimeError, AssertionError) as error:

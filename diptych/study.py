@@ -237,7 +237,7 @@ class Study:
     def why_left_out(self, point: dict[str, str]) -> str | None:
         """Why nothing is run at a point of the grid; None if it is run."""
         reasons = (self.scale.left_out.get(axis, {}).get(value) for axis, value in point.items())
-        return next((reason for reason in reasons if reason), None)
+        return next(filter(None, reasons), None)
 
     def without(self, datasets: Collection[str]) -> "Study":
         """The same without the runs on these data sets, whose images are not here."""
@@ -394,7 +394,7 @@ def load_study(scale: str) -> Study:
     for paper in config.papers:
         choose(f"config/scales/{scale}.yaml: papers", paper, names_in("papers"))
     common = {"defaults": config.defaults}
-    papers = {paper: read_paper(paper, merged(common, overlay or {})) for paper, overlay in config.papers.items()}
+    papers = {p: read_paper(p, merged(common, overlay or {}), scale) for p, overlay in config.papers.items()}
     published = {paper: read_paper(paper) for paper in names_in("papers")}
     everything, new = [*papers.values(), *published.values()], newcomers()
     refuse_left_out(f"config/scales/{scale}.yaml: left_out", config.left_out, everything, new)

@@ -79,7 +79,7 @@ def verify(folder: Path, board: Path | None = None) -> Verified:
     if board is not None:
         with tempfile.TemporaryDirectory() as made:
             write_board(board_of(folder), titles(), Path(made) / board.name)
-            same[board] = _text(board) == _text(Path(made) / board.name)
+            same[board] = _content(board) == _content(Path(made) / board.name)
     return Verified(pd.DataFrame(runs), same)
 
 
@@ -153,7 +153,7 @@ def _same(study: Study, output: Path, records: pd.DataFrame, made: Path) -> dict
     """Whether the tables or claims in a file, and in those beside it, are what the records make."""
     _make(study, output, records, made / output.name)
     files = [output.with_suffix(suffix) for suffix in (".md", ".csv", ".tex")]
-    return {file: _text(file) == _text(made / file.name) for file in files if (made / file.name).exists()}
+    return {file: _content(file) == _content(made / file.name) for file in files if (made / file.name).exists()}
 
 
 def _make(study: Study, output: Path, records: pd.DataFrame, out: Path) -> None:
@@ -178,5 +178,5 @@ def _drawn_of_records(folder: Path, study: Study) -> Iterator[Path]:
             yield file
 
 
-def _text(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
+def _content(file: Path) -> bytes:
+    return file.read_bytes() if file.exists() else b""

@@ -1,5 +1,6 @@
 """Wrong input: exit status 2, one clear sentence on stderr that names key, value and what is allowed, nothing left."""
 
+import gzip
 import resource
 import runpy
 import sys
@@ -15,6 +16,7 @@ from safetensors.numpy import save_file
 import common.files
 import diptych.check
 import diptych.training
+from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
 from common.run_folder import FILES
@@ -36,6 +38,7 @@ from tests.wrong import GOOD, complains, nothing_left, training
         (["--checkpoint-every", "nan"], ["--checkpoint-every", "seconds", "nan"]),
         (["--data", "/nope"], ["--data", "there is no folder '/nope'", "./data"]),
         (["--device", "cudda"], ["--device", "'cudda'", "auto, cpu, cuda"]),
+        (["--device", "meta"], ["--device", "'meta'", "auto, cpu, cuda"]),
     ],
 )
 def test_a_wrong_option(options, words, tmp_path, capsys):
@@ -173,7 +176,36 @@ def test_a_value_of_records_that_is_no_number(tmp_path, capsys):
 def test_a_figure_of_another_table(tmp_path, capsys):
     (tmp_path / "counts.csv").write_text("a,b\n1,2\n")
     command = ["figure", "fedstyle-figure5", "--data", str(tmp_path / "counts.csv"), "--out", str(tmp_path / "o.png")]
-    complains(capsys, command, ["counts.csv", "the figure needs"])
+    complains(capsys, command, ["counts.csv: fedstyle-figure5 is drawn from what `diptych extract class-counts` wrote"])
+
+
+def test_a_figure_of_a_paper_that_has_no_record(tmp_path, capsys):
+    """Is refused, and no empty frame."""
+    with gzip.open(ROOT / "results" / "reference" / "untrained" / "records.csv.gz", "rt") as rows:
+        first, *counted = rows.readlines()
+    (tmp_path / "r.csv").write_text("".join([first, *(row for row in counted if row.startswith("fedstyle,"))]))
+    drawn = ["figure", "padpaf-figure4", "--data", str(tmp_path / "r.csv"), "--out", str(tmp_path / "o.png")]
+    complains(capsys, drawn, ["r.csv: has no record of padpaf"])
+
+
+def test_records_of_something_else_are_not_laid_out(tmp_path, capsys):
+    """As if they were of the embedded digits, which are the default elsewhere; nor is a paper drawn that has none."""
+    records, out = str(ROOT / "results" / "reference" / "fedstyle-long" / "records.csv.gz"), tmp_path / "o.md"
+    for command in (["table", "fedstyle-table1"], ["claims", "fedstyle"]):
+        said = [*command, "--records", records, "--out", str(out)]
+        assert main(said) == 0
+        assert "fedstyle-long" in out.read_text()
+        assert "digits-plain" not in out.read_text()
+        complains(capsys, [*said, "--scale", "digits"], ["--scale: ", "is of scale 'reference-fedstyle-long'"])
+    drawn = ["figure", "padpaf-figure4", "--data", records, "--out", str(tmp_path / "p.png")]
+    complains(capsys, drawn, ["paper of reference-fedstyle-long", "'padpaf'"])
+    table = ["table", "fedstyle-table1", "--records", records, "--out", str(tmp_path / "p.md")]
+    complains(capsys, [*table, "--without", "x"], ["--without", "unknown name 'x'", "digit"])
+    gathered = ["records", records, "--out", str(tmp_path / "p.csv")]
+    complains(capsys, [*gathered, "--paper", "padpaf-2"], ["--paper: unknown name 'padpaf-2'"])
+    assert not [*tmp_path.glob("p.*")]
+    assert main([*gathered, "--scale", "digits"]) == 0
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 1, "none of these runs is of this scale"
 
 
 # ---- what Snakemake is asked for
@@ -245,7 +277,12 @@ RULE = 'method: fedstyle, clients_per_style: "5"'
         ("scales/digits.yaml", "seeds:", "seed:", ["digits.yaml.seed", "did you mean 'seeds'"]),
         ("scales/digits.yaml", "seeds: [2011]", "seeds: 2011", ["digits.yaml.seeds", "list", "2011"]),
         ("scales/digits.yaml", "seeds: [2011]", "seeds: []", ["digits.yaml.seeds", "at least 1"]),
-        ("scales/digits.yaml", "seeds: [2011]", "seeds: [3, 4, 3]", ["digits.yaml.seeds", "different", "[3, 4, 3]"]),
+        (
+            "scales/digits.yaml",
+            "seeds: [2011]",
+            "seeds: [3, 4, 3]",
+            ["digits.yaml.seeds: must all be different, got [3"],
+        ),
         ("scales/digits.yaml", "  fedstyle:\n", "  fedstile:\n", ["'fedstile'", "did you mean 'fedstyle'"]),
         ("scales/digits.yaml", "{rounds: 6,", "{rouns: 6,", ["training.rouns", "did you mean 'rounds'"]),
         (

@@ -140,6 +140,21 @@ def test_a_cell_that_no_paper_prints_is_of_the_runs_of_its_row(asked, runs):
     assert [line.removeprefix("Run ").partition(",")[0] for line in said if line.startswith("Run ")] == runs
 
 
+@pytest.mark.parametrize(
+    ("scale", "asked", "run"),
+    [
+        (
+            "psfedgan",
+            ("psfedgan-table1-last", "server-only", "split-1 mnist"),
+            "psfedgan/mnist_split-1/server-only/default",
+        ),
+        ("padpaf", ("padpaf-table1", "padpaf released", "mnist"), "padpaf/mnist_eight-clients/padpaf/released"),
+    ],
+)
+def test_a_row_that_the_paper_has_not_is_of_its_runs_in_tables_of_the_papers_own_as_well(scale, asked, run):
+    assert f"Run {run}, seeds" in explain(load_study(f"reference-{scale}"), *asked)
+
+
 def test_the_seeds_are_those_that_the_cell_is_measured_with():
     study = load_study("reference-fedinb")
     assert "fedavg/default, seeds 2011\n" in explain(study, "fedinb-table4", "fedavg", "75 1")
