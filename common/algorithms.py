@@ -11,7 +11,8 @@ TRAINING = (
     "federation.simulation",
     "abilities",
 )
-"""What every run passes through, whatever its algorithm."""
+"""What every run passes through, whatever its algorithm. Not among it is `diptych.training`, which says what is kept
+of a run and when it is scored: after a change there delete the run."""
 LISTENING = "attacks.listeners"
 """What those do that somebody listens to."""
 

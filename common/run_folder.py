@@ -50,6 +50,7 @@ class _Provenance(BaseModel):
     sources: dict[str, _Played] = {}
     spec: str = ""
     packages: dict[str, str] = {}
+    train_s: NonNegativeFloat = 0.0
     wall_s: NonNegativeFloat = 0.0
     peak_memory_mb: NonNegativeFloat = 0.0
     bytes_up: NonNegativeInt = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from common.errors import InputError
 from common.spec import Spec
 from common.work import passes_of
 from diptych.study import Cell, Study, load_study, unseeded
@@ -101,8 +102,15 @@ class Reference:
             yield from (f"start.{key}" for key in keys if not _below(key, KEPT))
 
     def _named(self, run: str) -> Spec:
-        """What a run that others start from was published as."""
-        return self.published[unseeded(run)][0]
+        """What a run that others start from was published as.
+
+        Raises:
+            InputError: in several ways, of which nobody says which.
+        """
+        forms = self.published[unseeded(run)]
+        if len(forms) > 1:
+            raise InputError(f"run '{run}', from which others start: was published in {len(forms)} ways")
+        return forms[0]
 
     def _measured_otherwise(self, spec: Spec, theirs: Spec, entry: str, evaluation: str) -> Iterator[str]:
         here, there = (study.papers[spec.labels["paper"]] for study in (self.study, self.study.as_published))
@@ -110,6 +118,9 @@ class Reference:
         yield from (f"evaluation.{entry}.{key}" for key in differing(*settings) if not _below(key, NAMED))
         if evaluation in JUDGED and here.judge and there.judge:
             yield from (f"judge.{key}" for key in differing(here.judge.model_dump(), there.judge.model_dump()))
+        after = settings[0].get("after")  # a round that is not kept is not measured, but the last one
+        if after in theirs.snapshots and after not in spec.snapshots and after < spec.training.rounds:
+            yield "snapshots"
         if evaluation == "generalisation" and _read(spec, settings[0]) != _read(theirs, settings[1]):
             yield "score_every"
 

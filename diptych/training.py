@@ -102,6 +102,7 @@ def train(
         why = f"diverged: run '{spec.start}', which it starts from, did" if lost else ""
         if why := why or _diverged(Trained(simulation, dealt, spec), after_round):
             progress.say(why)
+        trained = time.monotonic() - started
         status = "diverged" if why else "ok"
         _write_results(out, Trained(simulation, dealt, spec), status)  # whose models no scoring has had
         out.write_provenance(
@@ -114,6 +115,7 @@ def train(
                     s: {"name": x.name, "sha256": x.sha256, "images": len(x.labels), "classes": x.classes}
                     for s, x in zip(dealt.styles, dealt.sources, strict=True)
                 },
+                "train_s": round(trained, 2),  # with what is scored on the way, and without what is made in the end
                 "wall_s": round(time.monotonic() - started, 2),
                 "peak_memory_mb": round(peak_memory_mb(), 1),
                 "bytes_up": simulation.channel.total("up"),

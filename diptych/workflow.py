@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from common.sources import KNOWN, dated
 from common.spec import Spec
 from diptych.configuration import Paper
 from diptych.cost import GPU, HERE, of_training, to_ask_for
-from diptych.study import Study, load_study
+from diptych.study import Cell, Study, load_study
 from diptych.terminal import source_of
 from reporting.wording import plural
 
@@ -153,7 +153,7 @@ class Workflow:
     def inputs(self, wildcards: Any) -> list[str]:
         """What a run needs: its sources, and the run that it starts from, if any.
 
-        Wildcards do not say the method: runs of one variant start from the same run, whatever their method.
+        Wildcards do not say the method: runs of one variant wait for all that any of them starts from.
         """
         starts = self._starts.get(_whatever_method(wildcards), {})
         return self.sources(wildcards) + [f"{self.results}/runs/{run}/{RUN_FILES['provenance']}" for run in starts]
@@ -223,17 +223,29 @@ class Workflow:
         return [f"{folder}/{RUN_FILES[key]}" for folder in folders for key in ("provenance", "features")]
 
     def cells(self, wildcards: Any = None) -> list[str]:
-        """A parameter that changes with what runs are for, are called, and were published as.
+        """A parameter that changes with what runs are for, are called, and were published as, with those that they go
+        on from.
 
         Of all of them, of a paper's, or of those of a paper's method.
         """
         of = [getattr(wildcards, key, "") for key in ("paper", "method")]
         return [
-            f"{cell.spec.run} {cell.spec.digest} {cell.published.digest} {cell.table} {cell.setting} "
+            f"{cell.spec.run} {' '.join(self._forms(cell))} {cell.table} {cell.setting} "
             f"{sorted(cell.stand_ins)} {cell.spec.labels}"
             for cell in self.study.cells
             if all(wanted in ("", part) for wanted, part in zip(of, cell.spec.run.split("/")[0:3:2], strict=True))
         ]
+
+    def _forms(self, cell: Cell) -> Iterator[str]:
+        """Digests of a run as it is and as it was published, and of those that it goes on from."""
+        yield from (cell.spec.digest, cell.published.digest)
+        if cell.spec.start:
+            yield from self._forms(self._cell_of[cell.spec.start])
+
+    @cached_property
+    def _cell_of(self) -> dict[str, Cell]:
+        """The first cell of each run."""
+        return {cell.spec.run: cell for cell in reversed(self.study.cells)}
 
     def counted(self) -> list[str]:
         """A parameter that changes with what is counted: published specifications, of runs of other scales, too, and

@@ -182,8 +182,8 @@ def exchanged(run: RunFolder) -> Iterator[dict[str, Any]]:
     who its clients are, the latter alone."""
     if not any(key.startswith("translated/") for key in run.samples):
         return
-    if "wall_s" in run.provenance:
-        yield _cost("train_time", "minutes", run.provenance["wall_s"] / 60, "")
+    if "train_s" in run.provenance:
+        yield _cost("train_time", "minutes", run.provenance["train_s"] / 60, "")
     by_round: dict[int, float] = defaultdict(float)
     clients = {row["client"] for row in run.table("partition.csv")}
     if not clients or not run.has("traffic.csv"):

@@ -9,6 +9,8 @@ from common.settings import Width, strict_call
 class SmoothLeNet(nn.Module):
     """Three 5x5 convolutions, strides 2, 2 and 1, each before a sigmoid; weights start evenly in [-0.5, 0.5].
 
+    The linear layer behind them is the objective's and starts as torch has it; in the authors' code it starts as these.
+
     Args:
         width: channels of each.
     """

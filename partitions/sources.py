@@ -69,7 +69,8 @@ def _whole(name: str, style: str | None, size: int, root: Path) -> Source:
     if name == "celeba" and (root / KNOWN[name].files[0]).is_file():
         return read_celeba(root / "celeba", size)
     if (root / f"{name}.npz").is_file():
-        return read_npz(name, root / f"{name}.npz", style)
+        source = read_npz(name, root / f"{name}.npz", style)
+        return source if style or name not in TORCHVISION else _as_published(source, root, f"{name}.npz")
     folder = root / name / style if style else root / name
     if folder.is_dir() and (style or name not in KNOWN):  # of a known source it may be a part
         return read_folder(f"{name}/{style}" if style else name, folder, size)
@@ -93,10 +94,16 @@ def _read_published(name: str, root: Path, *, download: bool) -> Source:
             f"source '{name}': its files below '{root}' cannot be read ({reason}); delete "
             f"{', '.join(KNOWN[name].files)} to have them downloaded again"
         ) from error
-    if known.sha256 and source.sha256 != known.sha256:
+    return _as_published(source, root, ", ".join(KNOWN[name].files))
+
+
+def _as_published(source: Source, root: Path, files: str) -> Source:
+    """The source; InputError if its digest is known and another."""
+    expected = TORCHVISION[source.name].sha256
+    if expected and source.sha256 != expected:
         raise InputError(
-            f"source '{name}': the files below '{root}' are not the published data (sha256 {source.sha256[:12]}..., "
-            f"expected {known.sha256[:12]}...); delete {', '.join(KNOWN[name].files)} to have them downloaded again"
+            f"source '{source.name}': the files below '{root}' are not the published data (sha256 "
+            f"{source.sha256[:12]}..., expected {expected[:12]}...); delete {files} to have them downloaded again"
         )
     return source
 

@@ -1,11 +1,13 @@
 """How far a run is from what was published, on the configuration that is there."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 from diptych.published import ALONE, JUDGED, USES, Reference, reference
 from diptych.study import load_study
+from diptych.workflow import Workflow
 from evaluation.registry import EVALUATIONS
 
 RUN = "fedinb/rotated-mnist_generalisation_1/feddirt/l10-k10/2011"
@@ -56,6 +58,10 @@ def test_what_the_paper_measured_on_the_way_is_held_to_what_had_been_trained_the
     assert float(found.distance(short, "fid")["budget"]) == pytest.approx(60 / 120)
     assert float(found.distance(short, "label-probe")["budget"]) == pytest.approx(60 / 300)
     assert found.distance(found.runs[run], "fid")["budget"] == "1"
+    assert found.distance(short, "fid")["differs"] == "training.rounds", "it ends before"
+    last = found.runs[run].model_copy(update={"snapshots": [25, 50]})
+    assert found.distance(last, "fid") == {"differs": "snapshots", "budget": "2.5"}, "measured at the end of 300"
+    assert found.distance(last, "label-probe")["differs"] == ""
 
 
 def test_what_a_run_starts_from_counts():
@@ -65,6 +71,16 @@ def test_what_a_run_starts_from_counts():
     assert found["differs"] == "start.training.rounds"
     assert float(found["budget"]) < 1
     assert _distance({"start": ""})["differs"] == "start"
+
+
+def test_what_a_run_goes_on_from_is_part_of_what_its_measurement_hangs_on():
+    """Of its own method, where that of the run is another's: what it was published as decides how far this one is."""
+    flow = Workflow({"scale": "reduced"})
+    run = "feddva/mnist_client-marks/fedavg/on-feddva/2011"
+    start = next(c for c in flow.study.cells if c.spec.run == flow.study.specs[run].start)
+    assert start.spec.run.split("/")[2] == "feddva"
+    (line,) = [line for line in flow.cells(SimpleNamespace(paper="feddva", method="fedavg")) if line.startswith(run)]
+    assert {start.spec.digest, start.published.digest} <= {*line.split()}
 
 
 def test_a_run_is_held_against_what_each_of_its_cells_was_published_with():

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from common.keys import random_key
 from common.spec import OptimiserSettings, ServerSettings, TrainingSettings
 from diptych.cli import main
-from diptych.simpson import _lines, federated, for_points, private_biases, router
+from diptych.simpson import _differs, case, federated, for_points, own_regressions, private_biases, router
 from diptych.study import load_study
 from federation import Simulation
 from objectives.linear import LinearRegression
@@ -33,17 +34,44 @@ def test_the_regression_of_all_clients_at_once_is_the_engines():
     np.testing.assert_allclose(biases, engine.population.storage["head.b"].ravel(), rtol=1e-5)
 
 
+def test_a_regression_for_each_client_is_its_own_least_squares():
+    points = simpson(2, clients=3, points=20)
+    slopes, biases = own_regressions(points)
+    for own, slope, bias in zip(points, slopes, biases, strict=True):
+        np.testing.assert_allclose(np.polyfit(own[:, 0], own[:, 1], 1), (slope, bias))
+
+
+def test_the_routed_regressions_are_each_clients_alone(monkeypatch):
+    """As App. C.1 has them (erratum padpaf-e05), and beside them those that share a slope, which say so."""
+    points = simpson(random_key(5, "simpson"), reading="paper")
+    x, (slopes, biases) = points.reshape(-1, 2)[:, :1], own_regressions(points)
+    routed = []
+    monkeypatch.setattr(
+        "diptych.simpson.router", lambda points, said, seed, sees_target: routed.append((said, sees_target)) or 0.0
+    )
+    errors, _ = case("paper-data", 5)
+    assert [sees for _, sees in routed] == [True, False, True]
+    for said, _ in routed[:2]:
+        np.testing.assert_allclose(said, slopes * x + biases)
+    shared, own = private_biases(points, 5)
+    np.testing.assert_allclose(routed[2][0], shared * x + own)
+    assert [key for key in errors if key[0] == "linear-regression-routed"] == [
+        ("linear-regression-routed", variant, "mse")
+        for variant in ("paper-data", "paper-data;x-only", "paper-data;federated")
+    ]
+    assert _differs("linear-regression-routed", "cluttered;x-only") == "data.clutter router.input"
+    assert _differs("linear-regression-routed", "") == ""
+
+
 def test_a_router_needs_the_target_to_be_nearly_right():
     """App. C.1's error is that of a router that is given y; without it, x says little of the client."""
     points = simpson(1)
     everyone = points.reshape(-1, 2)
-    slope, biases = private_biases(points, 1)
-    said = slope * everyone[:, :1] + biases
+    slopes, biases = own_regressions(points)
+    said = slopes * everyone[:, :1] + biases
     with_target, without = (router(everyone, said, 1, sees_target=sees) for sees in (True, False))
     assert with_target < 0.02
     assert without > 5 * with_target
-    line = _lines("", "private biases", points, slope, biases)
-    assert len(line) == 16
 
 
 def test_more_seeds_than_a_scale_has_go_on_from_its_first(tmp_path, monkeypatch):

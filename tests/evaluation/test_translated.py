@@ -75,7 +75,7 @@ def _run(folder, translate) -> RunFolder:
             arrays |= {f"rotated/{a}/{b}": _perfect(a, b) for a, b in pairs}
             arrays |= {f"other/{a}": REAL[a] // 2 for a in DOMAINS} | {f"other-label/{a}": LABELS for a in DOMAINS}
         run.write_arrays(name, real | arrays)
-    run.write_provenance({"status": "ok", "wall_s": 90})
+    run.write_provenance({"status": "ok", "train_s": 90})
     run.write_table(
         "partition.csv",
         [{"client": k, "style": s, "class": 0, "images": 8} for k, s in enumerate(DOMAINS)],

@@ -145,6 +145,13 @@ def test_files_with_other_content_are_refused(name, tmp_path):
         load(name, 32, str(tmp_path))
 
 
+def test_arrays_in_the_place_of_a_published_set_are_held_to_it_as_well(tmp_path):
+    """Or a table would call them what the paper has used."""
+    np.savez(tmp_path / "mnist.npz", images=_pictures(20, 28, 28), labels=np.arange(20) % 10)
+    with pytest.raises(InputError, match=r"source 'mnist'.*are not the published data.*delete mnist\.npz"):
+        load("mnist", 32, str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("name", "file"),
     [("mnist", "MNIST/raw/train-images-idx3-ubyte"), ("usps", "usps.bz2"), ("svhn", "train_32x32.mat")],
