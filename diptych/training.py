@@ -132,6 +132,8 @@ def _diverged(trained: Trained, after_round: Callable[[Simulation], None]) -> st
     """Train, and score in the end; why that could not go on, in a sentence, or nothing."""
     try:
         trained.simulation.run(after_round)
+        if not all(tensor.isfinite().all() for tensor in trained.simulation.server.tensors.values()):
+            return "diverged: what the server has in the end is not finite; try a lower learning rate"
         if trained.spec.score_every:
             trained.simulation.scores += scores(trained)
     except Diverged as error:

@@ -32,10 +32,10 @@ Row = dict[str, Any]
 
 
 class Diverged(RuntimeError):
-    """Numbers are no longer finite: a client's loss, or what the server has made of its clients' tensors."""
+    """A client's loss is no longer a finite number."""
 
-    def __init__(self, round: int, what: str) -> None:
-        super().__init__(f"diverged: {what} in round {round}; try a lower learning rate")
+    def __init__(self, round: int, client: int, loss: float) -> None:
+        super().__init__(f"diverged: the loss of client {client} is {loss} in round {round}; try a lower learning rate")
 
 
 class Publish(Protocol):
@@ -272,5 +272,5 @@ def _rows_of(losses: list[list[Tensor]], round: int, client: int) -> list[Row]:
     means = {u: torch.stack(taken).mean().item() for u, taken in enumerate(losses) if taken}
     for mean in means.values():
         if not math.isfinite(mean):
-            raise Diverged(round, f"the loss of client {client} is {mean}")
+            raise Diverged(round, client, mean)
     return [{"update": u, "steps": len(losses[u]), "loss": mean} for u, mean in means.items()]

@@ -62,7 +62,7 @@ class MappedWork(LocalWork):
         gradients, losses = vmap(grad_and_value(loss))(moved, still, batch)
         if not losses.isfinite().all():
             client = int(losses.isfinite().long().argmin())
-            raise Diverged(round, f"the loss of client {client} is {losses[client]}")
+            raise Diverged(round, client, losses[client].item())
         rate = update.lr_factor * decay(self.settings.lr_decay, round)
         step(self.optimiser(update), list(moved.values()), list(gradients.values()), state, rate)
 

@@ -51,9 +51,10 @@ def test_each_table_says_in_what_its_own_cell_differs_from_the_published_one(tmp
 def test_what_is_for_one_table_only_is_in_no_other(tmp_path):
     """What a specification says of a run may be other than what its run did at a smaller scale."""
     cell = load_study("tiny").cells[0]
-    measured = dict.fromkeys(COLUMNS, "") | OK | {"run": cell.spec.run, "metric": "communication_rounds", "value": 2}
+    run = {"run": cell.spec.run, "metric": "communication_rounds", "value": 2, "scale": "tiny"}
+    measured = dict.fromkeys(COLUMNS, "") | OK | run
     counted = measured | {"table": "specification", "value": 100}
-    write_csv(tmp_path / "part.csv", [measured, counted], COLUMNS)
+    write_csv(tmp_path / "part.csv", [measured, counted, counted | {"scale": "digits", "value": 9}], COLUMNS)
     gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv", [])
     found = read_rows(tmp_path / "records.csv")
     assert dict(zip(found["table"], found["value"], strict=True)) == {cell.table: "2", "specification": "100"}
@@ -87,7 +88,8 @@ def test_of_earlier_records_what_is_specified_as_it_was_stays_and_what_is_measur
 def test_records_of_the_papers_together_are_those_of_all_at_once(tmp_path):
     """Each paper's are gathered for its own tables, whoever else is not done yet."""
     some = {spec.labels["paper"]: spec for spec in load_study("tiny").specs.values()}
-    rows = [dict.fromkeys(COLUMNS, "") | OK | spec.labels | {"run": spec.run, "value": 1} for spec in some.values()]
+    said = dict.fromkeys(COLUMNS, "") | OK | {"value": 1, "scale": "tiny"}
+    rows = [said | spec.labels | {"run": spec.run} for spec in some.values()]
     rows += [row | {"table": "specification", "metric": "communication_rounds"} for row in rows]
     write_csv(tmp_path / "part.csv", rows, COLUMNS)
     files = [tmp_path / f"{paper}.csv" for paper in some]

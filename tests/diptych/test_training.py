@@ -93,13 +93,19 @@ def test_a_run_that_diverges_has_no_images_of_one_that_did_not(tmp_path, monkeyp
     assert left_by(_gan(), tmp_path).samples
 
     def diverge(*_: object) -> None:
-        raise Diverged(1, "the loss of client 0 is nan")
+        raise Diverged(1, 0, float("nan"))
 
     monkeypatch.setattr(Simulation, "run", diverge)
     assert train(_gan(seed=4), tmp_path, "") == "diverged"
     run = RunFolder(tmp_path)
     assert not run.samples
     assert not run.features
+
+
+def test_what_is_lost_in_the_last_step_is_divergence_as_well(tmp_path):
+    """After it nobody computes a loss."""
+    lost = THREE | {"rounds": 1, "server": {"optimiser": "adam", "lr": 1e39}}
+    assert train(spec("fedavg", training=lost), tmp_path, "") == "diverged"
 
 
 @pytest.mark.parametrize("objective", ["gan", "vae"])
