@@ -102,8 +102,8 @@ def _order(seed: int, round: int, client: int, points: int) -> Tensor:
 def own_regressions(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Slopes and biases (clients,) of a regression for each client alone (App. C.1).
 
-    By least squares, as the single one: 50 epochs in batches of ten, by an optimiser that the text does not name, end
-    close to that.
+    By least squares, as the single one, which is the least error that the text's 50 epochs in batches of ten, by an
+    optimiser that it does not name, can come to.
 
     Args:
         points: (clients, n, 2).
