@@ -46,13 +46,14 @@ def translation(
     """Wasserstein and Fréchet distance after every snapshot (`after=<round>`; `start` before the first) and at the end.
 
     `wd` is measured as published, by Sinkhorn's algorithm stopped early; `wd_iterations` and `wd_marginal_error` say
-    how early. `wd_exact` is the distance itself. `..._between` leaves out the pairs of a domain with itself. Distances
+    how early. `wd_exact` is the distance itself. `..._between` leaves out the pairs of a domain with itself, and is all
+    that there is of controls without such pairs: a mean over other pairs is not to be read beside `wd`. Distances
     are squared: pixels in [0, 1], the mean over images of the summed squared differences. The Fréchet distance is taken
     on all classes together, since there are fewer images of a class than features; where it cannot be taken, a sentence
     on stderr says why, and all else is measured.
 
     Controls: `identity`, images that are not translated; `rotation`, images turned by the angle in between;
-    `other`, other images of the target's own; `blur-<sigma>`, these blurred.
+    `other`, other images of the target's own in the place of another domain's; `blur-<sigma>`, these blurred.
 
     Args:
         extractors: of features for the Fréchet distance.
@@ -143,8 +144,10 @@ def _wasserstein(control: str, pairs: Pairs, real: Domains) -> Iterator[Measured
     for name, measure in (("wd", sinkhorn), ("wd_exact", exact)):
         costs = {(a, b): _over_classes(measure, images, real[b]) for (a, b), images in pairs.items()}
         found = mean(list(costs.values()))
-        yield name, "score", found.value
-        if between := [cost for (a, b), cost in costs.items() if a != b]:
+        between = [cost for (a, b), cost in costs.items() if a != b]
+        if len(between) < len(costs):
+            yield name, "score", found.value
+        if between:
             yield f"{name}_between", "score", mean(between).value
         if measure is sinkhorn:
             yield "wd_iterations", "count", found.iterations

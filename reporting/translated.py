@@ -26,6 +26,10 @@ DISTANCES = {
     "fid": "Fréchet distance",
 }
 LEVELS = {"identity": ("--", "not translated"), "other": (":", "other images of the target")}
+"""Controls, and how they are drawn."""
+
+READ_AFTER = {("rotated-fmnist", "75"): 0.5}
+"""The share of the iterations after which Tables 3 and 4 are read, where it is not all (App. E.2: 1,500 of 3,000)."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ AGAINST_COST: dict[int, tuple[str, str, list[Panel]]] = {
 def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd.DataFrame], Figure]:
     """A distance after every layer, or aggregation, by the numbers that one client and the server exchanged until then.
 
-    Grey lines are controls: images as they are, and other images of the target domain.
+    Grey lines are controls: images as they are, and other images of the target domain in the place of another's.
     """
 
     def draw(records: pd.DataFrame) -> Figure:
@@ -142,12 +146,14 @@ def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd
         if not shown:
             return empty()
         figure, axes = _grid_of(len(shown))
+        levels = _levels(rows, metric)
         for axis, panel in zip(axes, shown, strict=True):
             for label, series in panel.curves.items():
                 if series in curves:
                     curve = curves[series]
                     axis.plot(curve["parameters"], curve[metric], marker="o", markersize=3.5, label=label)
-            _levels(axis, rows[rows["metric"] == metric])
+            for control, level in levels.items():
+                axis.axhline(level, color="0.55", linestyle=LEVELS[control][0], linewidth=1)
             axis.set(title=panel.title, ylim=(0, None))
             axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
             axis.legend(fontsize=7, framealpha=0.9, edgecolor="none")
@@ -182,11 +188,18 @@ def _curves(rows: pd.DataFrame, metric: str) -> dict[Series, pd.DataFrame]:
     }
 
 
-def _levels(axis: Axes, rows: pd.DataFrame) -> None:
-    for control, (style, _) in LEVELS.items():
-        values = rows[rows["control"] == control]["value"]
-        if len(values):
-            axis.axhline(values.mean(), color="0.55", linestyle=style, linewidth=1)
+def _levels(rows: pd.DataFrame, metric: str) -> dict[str, float]:
+    """Controls as curves are: over all pairs of domains, of which those of a domain with itself are at no distance.
+
+    Of others there are only pairs of two domains; which share they are of all say the images that are not translated.
+    """
+    means = rows.groupby(["control", "metric"])["value"].mean()
+    others = means.get(("other", f"{metric}_between"), means.get(("other", metric)))
+    pairs = [means.get(("identity", wd)) for wd in ("wd", "wd_between")]
+    found = {"identity": means.get(("identity", metric))}
+    if others is not None and None not in pairs:
+        found["other"] = others * pairs[0] / pairs[1]
+    return {control: level for control, level in found.items() if level is not None}
 
 
 def _legend_of_levels(figure: Figure) -> None:
@@ -241,7 +254,9 @@ def over_iterations(records: pd.DataFrame) -> Figure:
     rows = of_every_seed(rows, ["dataset", "domain", "sync_steps", "series"], "iteration")
     places = list(dict.fromkeys(zip(rows["dataset"], rows["domain"], strict=True)))
     periods = sorted(rows["sync_steps"].unique(), key=int)
-    colours = dict(zip(sorted(rows["series"].unique()), sns.color_palette("deep"), strict=False))
+    drawn = sorted(rows["series"].unique())
+    # ten that eyes tell apart better; with a newcomer there are more
+    colours = dict(zip(drawn, sns.color_palette("deep" if len(drawn) <= 10 else "husl", len(drawn)), strict=True))
     figure, axes = plt.subplots(
         len(places), len(periods), figsize=(3.2 * len(periods), 2.4 * len(places)),
         squeeze=False, sharey="row", layout="constrained",
@@ -253,7 +268,7 @@ def over_iterations(records: pd.DataFrame) -> Figure:
             for series, curve in part.groupby("series"):
                 means = curve.groupby("iteration")["value"].mean()
                 axis.plot(means.index, means.to_numpy(), color=colours[str(series)], lw=1.2, marker=".")
-            _printed(axis, here, colours, part["iteration"].max())
+            _printed(axis, here, colours, part["iteration"].max() * READ_AFTER.get((dataset, domain), 1))
             axis.set_title(f"{dataset}, {domain}°\naggregated every {period}", fontsize=8)
     figure.supxlabel("iteration", fontsize=9)
     figure.supylabel("accuracy", fontsize=9)
@@ -266,12 +281,14 @@ def over_iterations(records: pd.DataFrame) -> Figure:
 def _name(series: str) -> str:
     method, _, variant = series.partition(" ")
     set_up = re.sub(r"^l\d+-k\d+", lambda found: found[0].upper(), variant)
-    return f"{NAMES[method]} {set_up}".strip()
+    return f"{name_of('method', method, {}).short} {set_up}".strip()
 
 
-def _printed(axis: Axes, here: dict[str, str], colours: dict[str, tuple[float, ...]], last: float) -> None:
-    """The published accuracies, at the last iteration that was measured."""
+def _printed(axis: Axes, here: dict[str, str], colours: dict[str, tuple[float, ...]], iteration: float) -> None:
+    """The published accuracies, at the iteration after which they are read."""
     tables = pd.concat([published("fedinb", table) for table in ("table3", "table4")])
     for row in tables[(tables[list(here)] == pd.Series(here)).all(axis=1)].to_dict("records"):
         if (series := f"{row['method']} {row['variant']}") in colours:
-            axis.plot([last], [float(row["value"])], marker="x", color=colours[series], markersize=6, clip_on=False)
+            axis.plot(
+                [iteration], [float(row["value"])], marker="x", color=colours[series], markersize=6, clip_on=False
+            )

@@ -182,7 +182,16 @@ def test_sinkhorn_stopped_early_begins_with_the_domains_own_images(tmp_path):
 def test_other_images_of_the_target_are_a_control(tmp_path):
     found = _measured(tmp_path, _identity)
     per_domain = [exact(flat(REAL[b][rows] // 2), flat(REAL[b][rows])).value for b in DOMAINS for rows in OF_CLASS]
-    assert found["wd_exact", "final", "other"] == pytest.approx(np.mean(per_domain))
+    assert found["wd_exact_between", "final", "other"] == pytest.approx(np.mean(per_domain))
+
+
+def test_what_has_no_pair_of_a_domain_with_itself_has_no_mean_over_all_pairs(tmp_path):
+    """Which translators have at a distance of nothing, so that others would look further away than they are."""
+    found = _measured(tmp_path, _identity)
+    whole = {control for metric, _, control in found if metric in ("wd", "wd_exact")}
+    between = {control for metric, _, control in found if metric in ("wd_between", "wd_exact_between")}
+    assert whole == {"", "identity", "rotation"}
+    assert between == whole | {"other", "blur-0.5", "blur-1", "blur-2"}
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1, 2])
@@ -192,7 +201,7 @@ def test_others_are_blurred_as_scipy_does_within_five_pixels(sigma, tmp_path):
     distances = [
         exact(blurred[b][rows].reshape(4, -1), flat(REAL[b][rows])).value for b in DOMAINS for rows in OF_CLASS
     ]
-    assert found["wd_exact", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
+    assert found["wd_exact_between", "final", f"blur-{sigma}"] == pytest.approx(np.mean(distances), rel=1e-2)
 
 
 def test_controls_that_a_run_has_not_left_are_not_measured(tmp_path):
@@ -231,15 +240,15 @@ def check_parts(folder, evaluation=translated.translation) -> None:
     found = _measured(folder, _perfect, partial(evaluation, test_images=[12, 24, 100]))
     assert {setting for _, setting, _ in found} == {"start", "after=1", "final", "test_samples=12"}
     first = [rows[:2] for rows in OF_CLASS]
-    for control, a, b in (
-        ("identity", lambda a, b: REAL[a], lambda b: REAL[b]),
-        ("", _perfect, lambda b: REAL[b]),
-        ("other", lambda a, b: REAL[b] // 2, lambda b: REAL[b]),
+    for metric, control, a, b in (
+        ("wd_exact", "identity", lambda a, b: REAL[a], lambda b: REAL[b]),
+        ("wd_exact", "", _perfect, lambda b: REAL[b]),
+        ("wd_exact_between", "other", lambda a, b: REAL[b] // 2, lambda b: REAL[b]),
     ):
         distances = [
             exact(flat(a(s, t)[rows]), flat(b(t)[rows])).value for s in DOMAINS for t in DOMAINS for rows in first
         ]
-        assert found["wd_exact", "test_samples=12", control] == pytest.approx(np.mean(distances))
+        assert found[metric, "test_samples=12", control] == pytest.approx(np.mean(distances))
 
 
 def test_distances_on_parts_are_those_of_the_first_of_each_class(tmp_path):

@@ -171,7 +171,13 @@ def _distances() -> pd.DataFrame:
                     rows += [run | {"setting": setting, "metric": "parameters", "value": cost}]
                     rows += [run | {"setting": setting, "metric": m, "value": 100 - cost} for m in ("wd", "fid")]
                     rows += [run | {"setting": setting, "metric": "wd_exact", "value": -n}]
-                rows += [run | {"setting": "final", "metric": "wd", "control": "other", "value": 7}]
+                for control, metric, value in (
+                    ("other", "wd_between", 7),
+                    ("identity", "wd_between", 50),
+                    ("identity", "wd", 40),
+                    ("other", "wd_exact_between", 3),
+                ):
+                    rows += [run | {"setting": "final", "metric": metric, "control": control, "value": value}]
     accuracies = [
         {"dataset": dataset, "method": method, "variant": variant, "domain": domain, "sync_steps": steps,
          "metric": "accuracy", "setting": f"rounds={n}", "protocol": protocol, "value": n / 40}
@@ -432,12 +438,14 @@ def test_distances_are_drawn_in_the_order_of_what_was_sent():
     panels = {axis.get_title(): axis for axis in figure.axes}
     assert set(panels) == {"(a) auto-encoders", "(b) J of IndAEINB", "(c) histograms", "(e) V of HistIndAEINB",
                            "(f) FedStarGAN"}  # fmt: skip
-    curves = {line.get_label(): line for line in panels["(b) J of IndAEINB"].lines[:-1]}
+    curves = {line.get_label(): line for line in panels["(b) J of IndAEINB"].lines[:-2]}
     assert set(curves) == {"J = 50", "J = 100"}
     for line in curves.values():
         assert line.get_xdata().tolist() == [0, 10, 20, 80, 90]
         assert line.get_ydata().tolist() == [100, 90, 80, 20, 10]
-    assert set(panels["(b) J of IndAEINB"].lines[-1].get_ydata()) == {7}, "other images of the target"
+    identity, others = (set(line.get_ydata()) for line in panels["(b) J of IndAEINB"].lines[-2:])
+    assert identity == {40}
+    assert [*others] == [pytest.approx(7 * 40 / 50)], "of whom a domain's own are no distance away, as of translations"
     plt.close(figure)
 
 
@@ -473,6 +481,33 @@ def test_accuracy_is_drawn_against_iterations_with_the_printed_numbers():
     assert all(curve.get_ydata().tolist() == [0.25, 0.5] for curve in curves)
     crosses = {float(line.get_ydata()[0]) for line in axis.lines if line.get_marker() == "x"}
     assert crosses == {0.801, 0.909}, "Table 3: FedAvg and FedDIRT, L10-K10"
+    plt.close(figure)
+
+
+def test_printed_accuracies_stand_where_they_are_read():
+    """App. E.2: on FashionMNIST at 75 degrees after half of the iterations."""
+    figure = FIGURES["fedinb-figure14"](_distances())
+    at = {
+        axis.get_title().partition("\n")[0]: {
+            x for line in axis.lines if line.get_marker() == "x" for x in line.get_xdata()
+        }
+        for axis in figure.axes
+        if axis.get_title().endswith("every 100")
+    }
+    assert at == {
+        "rotated-mnist, 75°": {2000}, "rotated-mnist, 90°": {2000},
+        "rotated-fmnist, 75°": {1000}, "rotated-fmnist, 90°": {2000},
+    }  # fmt: skip
+    plt.close(figure)
+
+
+def test_newcomers_are_drawn_among_the_methods_of_a_paper_in_colours_of_their_own():
+    records = _distances().query("metric == 'accuracy' and method == 'fedavg'")
+    newcomers = [records.assign(method=f"mine{n}", run=records["run"] + f"/{n}") for n in range(12)]
+    figure = FIGURES["fedinb-figure14"](pd.concat([records, *newcomers]))
+    handles = {line.get_label(): line.get_color() for line in figure.legends[0].get_lines()}
+    assert {"FedAvg", "mine0", "mine11"} <= set(handles)
+    assert len(set(handles.values())) == 14
     plt.close(figure)
 
 
