@@ -239,6 +239,20 @@ def test_and_are_held_against_images_of_them():
     assert known < set(range(10))
 
 
+def test_images_beside_are_a_clients_test_images_its_styles_training_images_and_its_own():
+    dealt, found = split(), asked(run(PSFedGAN, latent=4, width=8, synthetic=20))
+
+    def among(name: str, rows: torch.Tensor) -> np.ndarray:
+        there = {image.numpy().tobytes() for image in dealt.images[rows]}
+        return np.array([image.tobytes() in there for image in found[name]])
+
+    for k, style in enumerate(dealt.client_styles):
+        assert among(f"asked/{k}/real", dealt.tests[k]).all()
+        assert among(f"asked/{k}/own", dealt.clients[k]).all()
+        assert among(f"asked/{k}/other", dealt.train[style]).all()
+        assert not among(f"asked/{k}/other", dealt.clients[k]).all(), "others' with the same style, too"
+
+
 def test_who_makes_no_images_leaves_none():
     assert asked(run()) == {}
     assert translated(run()) == {}

@@ -11,6 +11,7 @@ from baselines.fedavg import FedAvg
 from common.errors import InputError
 from common.spec import DataSettings
 from federation import ClientData
+from federation.server import Server
 from partitions import partition
 from partitions.celeba import ATTRIBUTES
 from partitions.simpson import simpson
@@ -148,14 +149,18 @@ def test_attributes_are_true_or_false_and_forty(wrong, tmp_path):
         partition(_workers(), str(tmp_path), 0)
 
 
-def test_the_engine_takes_one_turn_in_each_round():
+def test_the_engine_takes_one_turn_in_each_round(monkeypatch):
     """Round by round a client trains on, and is weighed by, the part whose turn it is."""
+    weighed = []
+    aggregate = Server.aggregate
+    monkeypatch.setattr(Server, "aggregate", lambda s, up, n, *a: (weighed.append(n), aggregate(s, up, n, *a)))
     images, labels = torch.rand(40, 3, 8, 8), torch.arange(40) % 10
-    turns = ((torch.arange(0, 16), torch.arange(16, 20)), (torch.arange(20, 36), torch.arange(36, 40)))
+    turns = ((torch.arange(0, 16), torch.arange(16, 20)), (torch.arange(20, 24), torch.arange(24, 40)))
     data = ClientData(images, labels, tuple(torch.cat(t) for t in turns), turns=turns)
     simulation = simulate(FedAvg(objective=objective("classification")), data, rounds=3, batch_size=4)
     steps = [row["steps"] for row in simulation.history if row["client"] == 0]
     assert steps == [4, 1, 4]
+    assert weighed == [[16, 4], [4, 16], [16, 4]]
     assert simulation.done == simulation.total
 
 
