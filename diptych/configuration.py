@@ -20,7 +20,7 @@ CONFIG = ROOT / "config"
 
 
 def _is_axis(column: str) -> str:
-    return choose("words", column, [*IDENTITY, ABILITY, MEASURE])
+    return choose("words", column, [*IDENTITY, "control", ABILITY, MEASURE])
 
 
 def _is_column(column: str) -> str:
