@@ -90,7 +90,8 @@ def test_every_cell_is_shown_or_folded_away_once_and_nothing_measured_is_folded(
 @pytest.mark.parametrize("file", TABLES, ids=IDS)
 def test_a_control_never_stands_among_methods(file):
     controls = set(read_csv(file)["control"]) - {""}
-    starts = tuple(name_of("control", control, {}).short for control in controls)
+    words = names(_layout(file).words)
+    starts = tuple(name_of("control", control, words).short for control in controls)
     apart = [row[0] for heading, rows in _rows(file.with_suffix(".md").read_text()) if heading == APART for row in rows]
     others = [
         row[0] for heading, rows in _rows(file.with_suffix(".md").read_text()) if heading != APART for row in rows
