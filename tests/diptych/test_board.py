@@ -228,13 +228,16 @@ def test_how_far_records_are_from_the_published_is_what_it_is_today():
 def test_what_ditto_shares_is_what_fedavg_does(folder):
     """To the last digit, as its own models leave it alone; unless one of the two is of other code, or other images.
 
-    As all runs are, that holds of one kind of processor.
+    As of all runs, that holds on one kind of processor; between two a style's accuracy moves by up to a hundredth.
     """
     rows = read_csv(REFERENCE / folder / "records.csv.gz").query(
         "protocol == 'generalization' and metric == 'accuracy'"
     )
     rows = rows.query("control == '' and variant == '' and setting == '' and method in ['fedavg', 'ditto']")
-    keys = ["table", "dataset", "split", "ssl", "style", "seed", "hardware"]
-    both = rows.assign(value=rows["value"].astype(float)).pivot_table("value", keys, "method").dropna()
-    assert len(both) >= 18
-    assert (both["ditto"] == both["fedavg"]).all()
+    rows = rows.assign(value=rows["value"].astype(float))
+    keys = ["table", "dataset", "split", "ssl", "style", "seed"]
+    alike = rows.pivot_table("value", [*keys, "hardware"], "method").dropna()
+    assert len(alike) >= 18
+    assert (alike["ditto"] == alike["fedavg"]).all()
+    anywhere = rows.pivot_table("value", keys, "method").dropna()
+    assert (anywhere["ditto"] - anywhere["fedavg"]).abs().max() < 0.02
