@@ -412,6 +412,24 @@ class Count:
     __hash__ = None  # type: ignore[assignment]
 
 
+@dataclass(frozen=True, eq=False)
+class Argmax:
+    """That which has the largest of several numbers, which is asked for by `==`.
+
+    Attributes:
+        ranks: the numbers, by what has them.
+    """
+
+    ranks: Mapping[Any, Any]
+
+    def __eq__(self, name: Any) -> Any:
+        """Whether the named one's is above each of the others: not so if one is above it, and of two that are level
+        it is neither."""
+        return _every([self.ranks[name] > rank for other, rank in self.ranks.items() if other != name])
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass
 class Tally:
     """How many comparisons below `all` or `sum` were measured, and how many of them hold."""
@@ -551,22 +569,9 @@ class Evaluator:
         return next((truth for truth in asked if isinstance(truth, Unknown)), True)
 
     def max(self, *values: Any, key: Any = None) -> Any:
-        """The largest, or with a key the value of which that is the largest, unknown if one is; of two that are level
-        on means it is none, and where noise hides which it is, that is hidden."""
+        """The largest, or with a key the one of which that is the largest."""
         values = tuple(values[0]) if len(values) == 1 else values
-        if key is None:
-            return _extreme(values, largest=True)
-        ranks = [key(v) for v in values]
-        unknown = [rank for rank in ranks if isinstance(rank, Unknown)]
-        if unknown:
-            return unknown[0]
-        best = max(range(len(ranks)), key=lambda n: _mean(ranks[n]))
-        told = [ranks[best] > other for n, other in enumerate(ranks) if n != best]
-        if unknown := [truth for truth in told if isinstance(truth, Unknown) and not isinstance(truth, Hidden)]:
-            return unknown[0]
-        if all(truth is True for truth in told):
-            return values[best]
-        return () if self.referee.spreads is None else Hidden()
+        return _extreme(values, largest=True) if key is None else Argmax({value: key(value) for value in values})
 
     def min(self, *values: Any) -> Any:
         """The smallest."""

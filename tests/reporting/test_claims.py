@@ -110,8 +110,41 @@ def test_of_two_that_are_level_neither_is_the_largest_and_noise_may_hide_which(o
     assert evaluator.truth(expression) is False
     evaluator.referee.spreads = {}
     assert evaluator.truth(expression) is None
-    found = _said(expression, a=[0.5, 0.5, 0.5], b=[0.5, 0.5, 0.5])
+    found = _said(expression, a=[0.5, 0.52, 0.48], b=[0.51, 0.5, 0.49])
     assert (found.verdict, found.points) == ("undecided", "against")
+
+
+@pytest.mark.parametrize(
+    ("rivals", "verdict"),
+    [
+        ({"b": 0.1, "c": 0.2}, "supported"),
+        ({"b": 0.9, "c": 0.1}, "contradicted"),
+        ({"b": 0.9, "c": 0.9}, "contradicted"),  # neither rival is told from the other, both are above
+        ({"b": 0.9}, "contradicted"),  # the third was not measured
+        ({"b": 0.1}, "not measured"),
+        ({"b": 0.5, "c": 0.1}, "undecided"),
+    ],
+)
+def test_who_is_the_largest_is_refuted_by_each_that_is_above_it(rivals, verdict):
+    noise = {"a": (0.0, 0.01, -0.01), "b": (0.01, -0.01, 0.0), "c": (-0.01, 0.02, 0.01)}
+    several = {m: [level + n for n in noise[m]] for m, level in ({"a": 0.5} | rivals).items()}
+    assert _said("max(('a', 'b', 'c'), key=lambda m: q('accuracy', method=m)) == 'a'", **several).verdict == verdict
+
+
+def test_who_is_the_largest_is_refuted_at_five_percent_divided_by_the_number_of_rivals():
+    """One rival is above by a test at 4 %: enough for a claim of one comparison, not for one of three."""
+    rival = [0.5 + 0.05 + n for n in (0.0, 0.026, -0.026)]
+    verdicts = [
+        _said(
+            f"max({names}, key=lambda m: q('accuracy', method=m)) == 'a'",
+            a=[0.5] * 3,
+            b=rival,
+            c=[0.1] * 3,
+            d=[0.1] * 3,
+        )
+        for names in (("a", "b"), ("a", "b", "c", "d"))
+    ]
+    assert [found.verdict for found in verdicts] == ["contradicted", "undecided"]
 
 
 def test_of_two_that_do_not_reach_a_target_nobody_knows_who_is_first():
