@@ -97,16 +97,16 @@ def evidence(rows: pd.DataFrame) -> list[Evidence]:
         InputError: one run says several things of it.
     """
     parts = defaultdict(list)
-    for row in _plain(rows):
+    for row in as_rows(rows):
         parts[row["scale"], row["differs"]].append(row)
     for part in parts.values():
         _refuse_several(part)
-    return sorted(map(_merged, parts.values()), key=lambda found: found.rank)
+    return sorted(map(merged, parts.values()), key=lambda found: found.rank)
 
 
 def as_one(rows: pd.DataFrame) -> Evidence:
     """All records as one piece of evidence, which differs in whatever one of them differs in."""
-    return _merged(_plain(rows))
+    return merged(as_rows(rows))
 
 
 def _refuse_several(rows: list[dict[Hashable, Any]]) -> None:
@@ -117,12 +117,12 @@ def _refuse_several(rows: list[dict[Hashable, Any]]) -> None:
             raise InputError(f"a cell has several numbers of {row['run']}; its table does not tell them apart")
 
 
-def _plain(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
+def as_rows(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
     """Rows outside of pandas, which is slow on the few that a cell has."""
     return rows.reindex(columns=USED, fill_value="").to_dict("records")
 
 
-def _merged(rows: list[dict[Hashable, Any]]) -> Evidence:
+def merged(rows: list[dict[Hashable, Any]]) -> Evidence:
     """Every seed counts once, and so does every run of it, however many tables it is for."""
     by_seed: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows):
