@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from reporting.evidence import Evidence, Found, Key, evidence
+from reporting.evidence import Evidence, Found, Key, evidence_by
 from reporting.layout import Layout
 from reporting.measures import POOLED, evidence_of, marked
 from reporting.records import published
@@ -83,8 +83,7 @@ def found_in(layout: Layout, records: pd.DataFrame) -> Found:
     """All evidence on every cell of a table that has any, the best first."""
     if layout.measures:
         return evidence_of(layout, records)
-    measured = _measured(layout, records)
-    return {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)} if len(measured) else {}
+    return evidence_by(layout.keys, _measured(layout, records))
 
 
 def _told(ours: Evidence) -> str:

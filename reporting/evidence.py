@@ -81,48 +81,54 @@ class Evidence:
         return RANK.index(self.grade), -np.nan_to_num(self.budget), -self.seeds
 
 
+Row = dict[Hashable, Any]
+"""What makes evidence of a record, by its column."""
 Key = tuple[Any, ...]
 """Of a cell: what places it in a table, and which control it is of."""
 Found = dict[Key, list[Evidence]]
 """Our evidence by the keys of a cell, best first."""
 
 
-def evidence(rows: pd.DataFrame) -> list[Evidence]:
-    """All evidence on one cell, best first; what is not the first was passed over.
+def evidence_by(columns: list[str], records: pd.DataFrame) -> Found:
+    """All evidence on every cell, best first; what is not the first was passed over.
 
     Args:
-        rows: the records of the cell, of any scales. What differs in other keys is other evidence.
+        columns: that make a key.
+        records: of any scales. What differs in other keys is other evidence.
 
     Raises:
-        InputError: one run says several things of it.
+        InputError: one run says several things of a cell.
     """
-    parts = defaultdict(list)
-    for row in as_rows(rows):
-        parts[row["scale"], row["differs"]].append(row)
-    for part in parts.values():
-        _refuse_several(part)
-    return sorted(map(merged, parts.values()), key=lambda found: found.rank)
+    parts: dict[Key, dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for key, row in zip(records[columns].itertuples(index=False, name=None), as_rows(records), strict=True):
+        parts[key][row["scale"], row["differs"]].append(row)
+    return {
+        key: sorted((merged(_single(part)) for part in of_cell.values()), key=lambda found: found.rank)
+        for key, of_cell in parts.items()
+    }
 
 
-def as_one(rows: pd.DataFrame) -> Evidence:
+def as_one(records: pd.DataFrame) -> Evidence:
     """All records as one piece of evidence, which differs in whatever one of them differs in."""
-    return merged(as_rows(rows))
+    return merged(as_rows(records))
 
 
-def _refuse_several(rows: list[dict[Hashable, Any]]) -> None:
+def _single(rows: list[Row]) -> list[Row]:
+    """The rows, of which no two of one run say different things."""
     seen: dict[tuple[Any, Any], float] = {}
     for row in rows:
         known = seen.setdefault((row["run"], row["seed"]), row["value"])
         if row["run"] and abs(row["value"] - known) > ROUNDING:
             raise InputError(f"a cell has several numbers of {row['run']}; its table does not tell them apart")
+    return rows
 
 
-def as_rows(rows: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """Rows outside of pandas, which is slow on the few that a cell has."""
-    return rows.reindex(columns=USED, fill_value="").to_dict("records")
+def as_rows(records: pd.DataFrame) -> list[Row]:
+    """Records outside of pandas, which is slow on the few that a cell has."""
+    return records.reindex(columns=USED, fill_value="").to_dict("records")
 
 
-def merged(rows: list[dict[Hashable, Any]]) -> Evidence:
+def merged(rows: list[Row]) -> Evidence:
     """Every seed counts once, and so does every run of it, however many tables it is for."""
     by_seed: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows):

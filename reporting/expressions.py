@@ -10,7 +10,7 @@ import ast
 import copy
 import itertools
 import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -20,7 +20,7 @@ import pandas as pd
 
 from common.errors import InputError
 from common.records import IDENTITY
-from reporting.evidence import Evidence, as_rows, merged
+from reporting.evidence import Evidence, Row, as_rows, merged
 from reporting.verdict import ALPHA, SEEDS, TIMED, BySeed, Spread, above_zero, is_counted, wider
 from reporting.wording import ROUNDING
 
@@ -452,7 +452,7 @@ class Tally:
 class Shelf:
     """The records of one paper and experiment with averages, without controls, to be found by their columns."""
 
-    records: list[dict[Hashable, Any]]
+    records: list[Row]
     index: dict[str, dict[str, set[int]]]
     known: dict[tuple[int, ...], Evidence] = field(default_factory=dict)
 
@@ -466,7 +466,7 @@ class Shelf:
     def rows(self, columns: Mapping[str, str | list[str]]) -> set[int]:
         """The rows that have, in each column, the value or one of the values."""
         found = [self._of_column(column, wanted) for column, wanted in columns.items()]
-        return set.intersection(*sorted(found, key=len))  # the fewest first, as each step takes as long as its first set
+        return set.intersection(*sorted(found, key=len))  # the fewest first: a step takes as long as what is left
 
     def _of_column(self, column: str, wanted: str | list[str]) -> set[int]:
         values = self.index[column]

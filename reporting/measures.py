@@ -5,7 +5,7 @@ from math import isfinite
 
 import pandas as pd
 
-from reporting.evidence import Evidence, Found, Key, evidence
+from reporting.evidence import Evidence, Found, Key, evidence_by
 from reporting.layout import ABILITY, MEASURE, Layout, Measure
 from reporting.ranks import NO_RANKS, ranked, within_critical_difference
 from reporting.verdict import ALPHA, SEEDS, Judgement, Verdict, above_zero, within_seeds
@@ -34,7 +34,7 @@ def evidence_of(layout: Layout, records: pd.DataFrame) -> Found:
     if layout.ranked_over:
         measured = ranked(plain, layout)
     found: Found = {(*row, *column, ""): [] for row in rows for column in columns}
-    return found | {key: evidence(group) for key, group in measured.groupby(layout.keys, sort=False)}
+    return found | evidence_by(layout.keys, measured)
 
 
 def chosen(records: pd.DataFrame, where: Mapping[str, Sequence[str]]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pytest
 from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
-from reporting.evidence import Evidence, Grade, evidence, read_base
+from reporting.evidence import Evidence, Grade, evidence_by, read_base
 from reporting.records import read_csv, read_rows
 
 REFERENCE = ROOT / "results" / "reference"
@@ -19,9 +19,14 @@ def _rows(*rows: dict) -> pd.DataFrame:
     return pd.DataFrame([blank | row for row in rows])
 
 
+def _of_one_cell(*rows: dict) -> list[Evidence]:
+    (found,) = evidence_by(["paper"], _rows(*rows)).values()
+    return found
+
+
 def test_the_best_comes_first():
     best = {"value": 0.5, "scale": "c"}
-    rows = _rows(
+    found = _of_one_cell(
         {"value": 0.1, "scale": "a", "stand_in": "yes"},
         {"value": 0.2, "scale": "b", "differs": "training.rounds", "budget": "0.9", "seed": "1"},
         {"value": 0.2, "scale": "b", "differs": "training.rounds", "budget": "0.9", "seed": "2"},
@@ -32,13 +37,23 @@ def test_the_best_comes_first():
         {"value": 0.4, "scale": "g", "seed": "1"},
         {"value": 0.4, "scale": "g", "seed": "2"},
     )
-    assert [e.scale for e in evidence(rows)] == ["g", "c", "d", "b", "e", "f", "a"]
-    assert [e.grade for e in evidence(rows)] == ["as published"] * 2 + ["reduced"] * 4 + ["stand-in"]
+    assert [e.scale for e in found] == ["g", "c", "d", "b", "e", "f", "a"]
+    assert [e.grade for e in found] == ["as published"] * 2 + ["reduced"] * 4 + ["stand-in"]
+
+
+def test_each_cell_has_its_own():
+    rows = [{"method": m, "style": s, "value": v} for m, s, v in (("b", "x", 0.1), ("a", "x", 0.2), ("b", "y", 0.3))]
+    found = evidence_by(["method", "style"], _rows(*rows, rows[0] | {"seed": "2", "value": 0.5}))
+    assert {key: [e.mean for e in of_cell] for key, of_cell in found.items()} == {
+        ("b", "x"): [0.3],
+        ("a", "x"): [0.2],
+        ("b", "y"): [0.3],
+    }
 
 
 def test_a_seed_counts_once_whatever_tables_its_run_is_for():
-    rows = _rows(*({"value": v, "seed": s, "table": t} for s, v in (("1", 0.2), ("2", 0.4)) for t in ("a", "b")))
-    (found,) = evidence(rows)
+    runs = ({"value": v, "seed": s, "table": t} for s, v in (("1", 0.2), ("2", 0.4)) for t in ("a", "b"))
+    (found,) = _of_one_cell(*runs)
     assert (found.seeds, found.mean) == (2, pytest.approx(0.3))
     assert found.std == pytest.approx(0.02**0.5)
 
@@ -47,14 +62,14 @@ def test_two_numbers_of_one_run_are_no_mean():
     """Those of several runs are, such as a control's over methods, and so is one that stands under two tables."""
     one = {"run": "a", "value": 0.2, "table": "x"}
     with pytest.raises(InputError, match="several numbers of a; its table does not tell them apart"):
-        evidence(_rows(one, one | {"value": 0.4}))
+        _of_one_cell(one, one | {"value": 0.4})
     others = ({"table": "y"}, {"run": "b", "value": 0.4}, {"scale": "tiny", "value": 0.9})
-    found = evidence(_rows(one, *(one | other for other in others)))
+    found = _of_one_cell(one, *(one | other for other in others))
     assert [e.mean for e in found] == pytest.approx([0.3, 0.9])
 
 
 def test_a_diverged_seed_makes_a_diverged_number():
-    (found,) = evidence(_rows({"value": 0.5}, {"value": float("nan"), "seed": "2"}))
+    (found,) = _of_one_cell({"value": 0.5}, {"value": float("nan"), "seed": "2"})
     assert found.mean != found.mean
 
 
