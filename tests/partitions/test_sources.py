@@ -12,14 +12,15 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 import torchvision.datasets as published_sets
+from numpy.lib.stride_tricks import sliding_window_view
 from PIL import Image
 from scipy.io import savemat
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_sample_image
 
 from common.errors import InputError
 from common.sources import KNOWN
 from common.spec import DataSettings
-from partitions import files, load, partition
+from partitions import embedded, files, load, partition
 from partitions.celeba import ATTRIBUTES
 from partitions.published import TORCHVISION
 from partitions.sources import EMBEDDED
@@ -53,6 +54,39 @@ def test_the_three_styles_are_what_their_names_say():
     assert (bold.mean(axis=(1, 2)) > 1.2 * plain.mean(axis=(1, 2))).all(), "bold strokes cover more"
     assert photo.shape == (1797, 16, 16, 3)
     assert (photo[..., 0] != photo[..., 2]).mean() > 0.5, "photographs are in colour"
+
+
+def test_plain_digits_are_enlarged_as_pil_enlarges_them():
+    strokes = load_digits().images.astype(np.float32) / 16
+    larger = [Image.fromarray(image).resize((16, 16), Image.Resampling.BILINEAR) for image in strokes]
+    assert np.abs(load("digits-plain", 16, "").images - 255 * np.stack(larger)).max() < 0.51
+
+
+def test_a_bold_pixel_is_the_mean_of_its_neighbours_largest_neighbours():
+    """Of those that there are: beyond the border is nothing."""
+
+    def neighbours(x: np.ndarray) -> np.ndarray:
+        return sliding_window_view(np.pad(x, ((0, 0), (1, 1), (1, 1)), constant_values=np.nan), (3, 3), axis=(1, 2))
+
+    strokes = load("digits-plain", 16, "").images[::9].astype(float)
+    expected = np.nanmean(neighbours(np.nanmax(neighbours(strokes), axis=(3, 4))), axis=(3, 4))
+    assert np.abs(load("digits-bold", 16, "").images[::9] - expected).max() < 1.01
+
+
+def test_a_photographed_digit_is_the_difference_from_a_place_in_a_photograph_at_half_its_size():
+    plain, photo = (load(f"digits-{style}", 16, "").images.astype(int) for style in ("plain", "photo"))
+    pictures = [load_sample_image(f"{name}.jpg").astype(int) for name in ("china", "flower")]
+    places = set()
+    for n in range(0, 1797, 137):
+        picture = pictures[n % 2]
+        corner = (picture[:-32, :-32] == photo[n, 0, 0]).all(axis=2)  # where no stroke is
+        for top, left in np.argwhere(corner):
+            ground = picture[top : top + 32 : 2, left : left + 32 : 2]
+            if np.abs(np.abs(ground - plain[n, ..., None]) - photo[n]).max() <= 1:
+                places.add((n, top, left))
+    assert {n for n, *_ in places} == set(range(0, 1797, 137))
+    assert len({(top, left) for _, top, left in places}) > 10, "a place of its own for each"
+    assert np.array_equal(embedded.photo.__wrapped__().images, photo), "and always the same"
 
 
 # ---- sets that torchvision knows, as small files in the published format

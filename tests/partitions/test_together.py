@@ -201,3 +201,42 @@ def test_the_trend_turns_round(reading):
     slopes = [np.polyfit(own[:, 0], own[:, 1], 1)[0] for own in points]
     assert np.polyfit(*points.reshape(-1, 2).T, 1)[0] < 0
     assert min(slopes) > 0
+
+
+def test_the_authors_points_by_hand():
+    """Client i has x from N(2 (M - i), 1), and y = x + L (i - 1) but for noise: in units of the spread of x within a
+    client, means of x fall by two from client to client, means of y rise by L - 2, and y - x has the noise's spread."""
+    points = simpson(3, "code", clients=5, points=20_000, spacing=3.0, clutter=0.5)
+    within = points.std(axis=1)
+    np.testing.assert_allclose(np.diff(points[..., 0].mean(axis=1)) / within[1:, 0], -2, atol=0.05)
+    slope = np.polyfit(points[0, :, 0], points[0, :, 1], 1)[0]  # w = 1, after x and y were divided by their own spreads
+    x, y = (points / within[:, None, :1] / (1, slope)).transpose(2, 0, 1)
+    np.testing.assert_allclose(np.diff(y.mean(axis=1)), 3 - 2, atol=0.05)
+    np.testing.assert_allclose((y - x).std(axis=1), 0.5, atol=0.02)
+
+
+def test_the_papers_points_by_hand():
+    """App. C.1: x uniform on [M - i, M - i + 1], one bias for each client, from [L (i - 1), L i], and w = 1."""
+    biases = []
+    for seed in range(40):
+        x, y = simpson(seed, "paper", points=400).transpose(2, 0, 1)
+        side = (x.max() - x.min()) / 8
+        for i, own in enumerate(x, start=1):
+            shares = np.histogram(own, bins=8, range=(x.min(), x.max()))[0] / 400
+            assert shares[8 - i] > 0.95, "an interval for each client, from the right"
+            assert own.std() == pytest.approx(side / 12**0.5, rel=0.15), "all of it alike"
+        slopes, mean = np.polyfit(x[0], y[0], 1)[0], y.mean(axis=1)
+        np.testing.assert_allclose(y - mean[:, None], slopes * (x - x.mean(axis=1, keepdims=True)), atol=1e-9)
+        biases.append((y[:, 0] / slopes - x[:, 0]) / side)  # but for the same constant
+    steps = np.diff(biases, axis=1)
+    assert steps.mean() == pytest.approx(4, abs=0.1)
+    assert steps.std() == pytest.approx(4 / 6**0.5, rel=0.1), "of the difference of two that are uniform"
+    assert steps.min() > -0.1
+    assert steps.max() < 8.1
+
+
+def test_points_are_as_many_as_the_papers_and_the_codes_unless_others_are_asked_for():
+    """M = 8, L = 4 and n_i = 50 (App. C.1), and the notebook's noise of 0.2."""
+    given = {"clients": 8, "points": 50, "spacing": 4.0}
+    assert np.array_equal(simpson(3), simpson(3, "code", clutter=0.2, **given))
+    assert np.array_equal(simpson(3, "paper"), simpson(3, "paper", **given))
