@@ -9,14 +9,19 @@ import torch
 from abilities import Trained, arrays
 from abilities.codes import discriminated
 from abilities.generation import _tests_like, generated
+from abilities.trained import Arrays, as_bytes, settled
 from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import Spec
 from diptych.assembly import build_algorithm
 from diptych.training import train
-from federation import ClientData, Simulation
+from federation import ClientData, Simulation, copied
+from federation.data import as_float
 from networks.spectral import settle
+from objectives import Generative
 from partitions import partition
+from partitions.views import resized
+from tests.digits import same
 
 
 def _spec(**changes) -> Spec:
@@ -36,7 +41,7 @@ def _spec(**changes) -> Spec:
         "objective": {"name": "gan", "latent": 8, "width": 4, "conditional": True},
         "algorithm": {"name": "padpaf"},
         "training": {"rounds": 2, "batch_size": 16, "buffers": "local"},
-        "samples": {"images": 24, "probed": 20},
+        "samples": {"images": 24, "batch": 8, "probed": 20},
     }
     return Spec(**{**given, **changes})
 
@@ -74,6 +79,17 @@ def test_every_client_is_shown_by_its_own_model_and_its_own_view(trained):
         assert set(arrays[f"client/{k}/unseen/labels"].tolist()) == set(range(10)) - seen
         assert len(arrays[f"client/{k}/generated"]) == 24
         assert not set(arrays[f"client/{k}/real/labels"].tolist()) - seen
+
+
+def test_real_images_are_those_that_each_client_sees_and_their_labels_stand_beside_them(trained):
+    arrays, dealt = generated(trained()), trained().dealt
+    for k, (mine, tests) in enumerate(zip(dealt.clients, dealt.tests, strict=True)):
+        for name, rows in (("real", mine), ("held-out", tests), ("held-out-unseen", tests)):
+            x = as_float(dealt.images[rows])
+            seen = map(np.ndarray.tobytes, as_bytes(resized(1 - x if k else x, 8)))
+            label = dict(zip(seen, dealt.labels[rows].tolist(), strict=True))
+            expected = [label[image.tobytes()] for image in arrays[f"client/{k}/{name}"]]
+            assert arrays[f"client/{k}/{name}/labels"].tolist() == expected
 
 
 def test_held_out_images_have_the_clients_labels_in_its_proportions_and_others_apart(trained):
@@ -144,6 +160,136 @@ def test_features_are_those_of_the_shared_and_of_each_clients_own_encoder(traine
     expected = member.encoder.eval()(2 * trained().plain(chosen) - 1)
     np.testing.assert_allclose(arrays["plain/test/content"], expected.detach().numpy(), atol=1e-5)
     assert np.array_equal(arrays["plain/test/label"], dealt.labels[chosen].numpy())
+
+
+def _codes(of: Trained, x: torch.Tensor) -> torch.Tensor:
+    """Of images in [0, 1], one beside the other: by the shared φ^c, by that of the start, by the clients' φ^s."""
+    simulation = of.simulation
+    content = [model.encoder for model in (simulation.shared_model(), copied(simulation.template))]
+    style = [simulation.own(k).style.encoder for k in of.clients]
+    with torch.no_grad():
+        return torch.cat([settled(encoder).eval()(2 * x - 1) for encoder in content + style], dim=1)
+
+
+def check_coded(of: Trained, found: Arrays, place: str, everyones: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Every row has all codes of one of its client's images, whose label stands beside them.
+
+    Args:
+        everyones: for each client, images as it sees them, and their labels.
+    """
+    parts = (found[f"{place}/{key}"] for key in ("content", "untrained-content", "style"))
+    rows = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    assert np.bincount(found[f"{place}/client"]).tolist() == [10, 10]
+    for k, (x, labels) in enumerate(everyones):
+        mine = found[f"{place}/client"] == k
+        apart = np.abs(rows[mine][:, None] - _codes(of, x).numpy()).max(axis=2)
+        assert apart.min(axis=1).max() < 1e-4
+        expected = labels[apart.argmin(axis=1)].tolist()
+        assert found[f"{place}/label"][mine].tolist() == expected
+        assert len(set(expected)) > 2
+
+
+def test_pooled_codes_are_of_what_each_client_sees(trained):
+    of = trained()
+    dealt, found = of.dealt, discriminated(of)
+
+    def images(rows: torch.Tensor, style: str) -> tuple[torch.Tensor, torch.Tensor]:
+        x = of.plain(rows)
+        return (1 - x if style == "color-inversion" else x), dealt.labels[rows]
+
+    for part, whole in (("train", dealt.clients), ("test", dealt.tests)):
+        check_coded(of, found, f"codes/{part}", [images(*own) for own in zip(whole, dealt.styles, strict=True)])
+
+
+@pytest.fixture
+def telling(trained, monkeypatch) -> Trained:
+    """Whose images say by which model they are made, and of which label (`_told`)."""
+    of = trained()
+    known = [*of.own, *of.with_shared]
+
+    def generate(self, m, z_c, z_s, y, noise):
+        who = next((n for n, model in enumerate(known) if model is m), len(known))
+        return ((10 * who + y.argmax(dim=1)) / 50).view(-1, 1, 1, 1).expand(-1, self.channels, 8, 8)
+
+    monkeypatch.setattr(Generative, "generate", generate)
+    return of
+
+
+def _told(images: np.ndarray) -> tuple[list[int], list[int]]:
+    """By whom (the clients' own models, then those with what is shared, then others), and labels."""
+    who, labels = np.divmod(np.rint(images[:, 0, 0, 0] / 255 * 50).astype(int), 10)
+    return sorted(set(who)), labels.tolist()
+
+
+def test_images_are_by_the_models_and_of_the_labels_that_they_are_said_to_be(telling):
+    arrays = generated(telling)
+    for k in (0, 1):
+        of = f"client/{k}"
+        asked, unseen = (arrays[f"{of}/{kind}/labels"].tolist() for kind in ("generated", "unseen"))
+        assert _told(arrays[f"{of}/generated"]) == ([k], asked)
+        assert _told(arrays[f"{of}/generated/generator=global"]) == ([2 + k], asked)
+        assert _told(arrays[f"{of}/generated/bn=eval"]) == ([4], asked)
+        assert _told(arrays[f"{of}/unseen"]) == ([k], unseen)
+        for layout in ("style-by-row", "content-by-row", "both"):
+            assert _told(arrays[f"grid/{k}/{layout}"].reshape(60, -1, 8, 8)) == ([k], 6 * list(range(10)))
+
+
+def test_generated_codes_are_of_images_by_each_clients_own_model_of_its_own_labels(telling):
+    found, images = discriminated(telling), []
+    for k, mine in enumerate(telling.dealt.clients):
+        labels = telling.dealt.labels[mine].unique()
+        images.append((((10 * k + labels) / 50).view(-1, 1, 1, 1).expand(-1, telling.objective.channels, 8, 8), labels))
+    for part in ("train", "test"):
+        check_coded(telling, found, f"generated/{part}", images)
+
+
+def test_grids_have_one_latent_down_and_the_other_across(trained, monkeypatch):
+    def generate(self, m, z_c, z_s, y, noise):
+        """Their latents in the first two rows."""
+        return torch.stack([z_c, z_s], dim=1).sigmoid().unsqueeze(1)
+
+    monkeypatch.setattr(Generative, "generate", generate)
+    arrays = generated(trained())
+    for layout, down, across in (("style-by-row", 1, 0), ("content-by-row", 0, 1)):
+        grid = arrays[f"grid/0/{layout}"][:, :, 0]
+        for z in (grid[:, :, down], grid[:, :, across].swapaxes(0, 1)):
+            assert (z == z[:, :1]).all(), "the same all along"
+            assert len(np.unique(z[:, 0], axis=0)) == len(z), "and each another"
+        assert np.array_equal(arrays[f"grid/0/{layout}"], arrays[f"grid/1/{layout}"])
+    assert len(np.unique(arrays["grid/0/both"].reshape(120, 8), axis=0)) == 120
+
+
+def test_batch_norms_of_evaluation_mode_have_the_mean_over_batches_of_the_same_labels(trained, monkeypatch):
+    """In a copy of the client's own model; all others generate in training mode."""
+    of, calls, generate = trained(), [], Generative.generate
+
+    def watched(self, m, z_c, z_s, y, noise):
+        inputs = []
+        hooks = [norm.register_forward_pre_hook(lambda _, given: inputs.append(given[0])) for norm in _norms(m)]
+        made = generate(self, m, z_c, z_s, y, noise)
+        for hook in hooks:
+            hook.remove()
+        calls.append((m, m.training, y.argmax(dim=1), inputs, made))
+        return made
+
+    monkeypatch.setattr(Generative, "generate", watched)
+    arrays, known = generated(of), [*of.own, *of.with_shared]
+    assert {training for m, training, *_ in calls if m in known} == {True}
+    for k, model in enumerate(dict.fromkeys(m for m, *_ in calls if m not in known)):
+        assert same(dict(model.named_parameters()), dict(of.own[k].named_parameters()))
+        looked, shown = ([call[2:] for call in calls if call[:2] == (model, mode)] for mode in (True, False))
+        for part in (looked, shown):
+            assert torch.cat([y for y, *_ in part]).tolist() == arrays[f"client/{k}/generated/labels"].tolist()
+        assert np.array_equal(as_bytes(torch.cat([x for *_, x in shown])), arrays[f"client/{k}/generated/bn=eval"])
+        for norm, batches in zip(_norms(model), zip(*(inputs for _, inputs, _ in looked), strict=True), strict=True):
+            means, variances = ([getattr(x, moment)(dim=(0, 2, 3)) for x in batches] for moment in ("mean", "var"))
+            torch.testing.assert_close(norm.running_mean, sum(means) / 3)
+            torch.testing.assert_close(norm.running_var, sum(variances) / 3)
+    assert k == 1
+
+
+def _norms(model) -> list[torch.nn.Module]:
+    return [part for part in model.generator.modules() if isinstance(part, torch.nn.BatchNorm2d)]
 
 
 def test_a_run_goes_on_from_another_ones_shared_tensors(tmp_path):
