@@ -239,18 +239,39 @@ def test_and_are_held_against_images_of_them():
     assert known < set(range(10))
 
 
+def labels_among(images: np.ndarray, rows: torch.Tensor) -> list[int | None]:
+    """The label of each image; None of one that is not among these."""
+    there = dict(
+        zip((image.numpy().tobytes() for image in split().images[rows]), split().labels[rows].tolist(), strict=True)
+    )
+    return [there.get(image.tobytes()) for image in images]
+
+
 def test_images_beside_are_a_clients_test_images_its_styles_training_images_and_its_own():
     dealt, found = split(), asked(run(PSFedGAN, latent=4, width=8, synthetic=20))
-
-    def among(name: str, rows: torch.Tensor) -> np.ndarray:
-        there = {image.numpy().tobytes() for image in dealt.images[rows]}
-        return np.array([image.tobytes() in there for image in found[name]])
-
     for k, style in enumerate(dealt.client_styles):
-        assert among(f"asked/{k}/real", dealt.tests[k]).all()
-        assert among(f"asked/{k}/own", dealt.clients[k]).all()
-        assert among(f"asked/{k}/other", dealt.train[style]).all()
-        assert not among(f"asked/{k}/other", dealt.clients[k]).all(), "others' with the same style, too"
+        for name, rows in (("real", dealt.tests[k]), ("own", dealt.clients[k]), ("other", dealt.train[style])):
+            assert found[f"asked/{k}/{name}-labels"].tolist() == labels_among(found[f"asked/{k}/{name}"], rows)
+        assert None in labels_among(found[f"asked/{k}/other"], dealt.clients[k]), "others' with the same style, too"
+
+
+def test_images_beside_translations_are_test_and_training_images_of_their_style():
+    dealt, found = split(), translated(run(FedDVA, network=partial(DualEncoder, width=4, latent=3)))
+    for style in dealt.seen:
+        name = dealt.styles[style]
+        assert found[f"label/{name}"].tolist() == labels_among(found[f"real/{name}"], dealt.test[style])
+        assert found[f"other-label/{name}"].tolist() == labels_among(found[f"other/{name}"], dealt.train[style])
+
+
+def test_images_beside_are_as_clients_of_their_style_see_them():
+    views = {"pen": {"name": "color-inversion"}}
+    dealt = partition(spec("fedavg", data=SEEN_ANEW | {"views": views}).data, "", seed=3)
+    made = FedDVA(objective=objective("classification", partial(DualEncoder, width=4, latent=3)))
+    of = trained(prepared(made, client_data(dealt, "")), dealt, data=SEEN_ANEW, samples={"images": 30, "probed": 60})
+    found = asked(of) | translated(of)
+    for k, style in enumerate(("ink", "pen")):
+        beside = [f"asked/{k}/{name}" for name in ("real", "other", "own")] + [f"real/{style}", f"other/{style}"]
+        assert {name: found[name].mean() > 128 for name in beside} == dict.fromkeys(beside, style == "pen")
 
 
 def test_who_makes_no_images_leaves_none():
