@@ -84,6 +84,7 @@ NAMES = names(
             "fedinb-hist-ae": "HistAEINB",
             "fedinb-hist-indae": "HistIndAEINB",
             "fedstargan": "FedStarGAN",
+            "stargan": ("StarGAN", "StarGAN with the images of all domains in one place"),
         },
         "metric": {
             "fid": ("FID", "Fréchet distance"),
