@@ -10,9 +10,10 @@ import ast
 import copy
 import itertools
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -483,8 +484,11 @@ class Shelf:
         key = tuple(sorted(rows))
         if key not in self.known:
             found = [self.records[row] for row in key]
-            of_seeds: dict[str, float] = {}
-            if any(abs(row["value"] - of_seeds.setdefault(row["seed"], row["value"])) > ROUNDING for row in found):
+            of_seeds = defaultdict(list)
+            for row in found:
+                if not isnan(row["value"]):  # of a seed that diverged
+                    of_seeds[row["seed"]].append(row["value"])
+            if any(max(several) - min(several) > ROUNDING for several in of_seeds.values()):
                 raise InputError(f"claims.csv: {asked} matches several numbers; name more columns")
             self.known[key] = merged(found)
         return self.known[key]

@@ -147,6 +147,12 @@ def test_who_is_the_largest_is_refuted_at_five_percent_divided_by_the_number_of_
     assert [found.verdict for found in verdicts] == ["contradicted", "undecided"]
 
 
+def test_two_numbers_of_a_seed_are_refused_beside_one_that_diverged():
+    rows = [{"metric": "accuracy", "method": "a", "value": v} for v in (float("nan"), 0.1, 0.5)]
+    with pytest.raises(InputError, match="matches several numbers"):
+        _over(rows).truth("q('accuracy', method='a') > 0.2")
+
+
 def test_of_two_that_do_not_reach_a_target_nobody_knows_who_is_first():
     claim = "q('rounds_to_target', method='a') < q('rounds_to_target', method='b')"
     rows = [{"metric": "rounds_to_target", "method": m, "value": 40.0, "seed": s} for m in "ab" for s in "123"]
