@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from abilities.trained import Arrays, Trained, as_bytes, looked_at
-from federation import Algorithm
+from federation import Algorithm, copied
 from federation.hooks import Restyling
 from partitions import Partition
 from partitions.rotations import rotated
@@ -34,11 +35,30 @@ def translate_of(algorithm: Algorithm) -> Translate | None:
     return None
 
 
+def by_norms(members: nn.ModuleList) -> dict[str, nn.ModuleList]:
+    """`translated`: the models as evaluation mode has them, whose instance norms use the statistics that they kept; and
+    `instance-normed`, where they keep any: copies whose norms use each image's own, as in training.
+
+    DIRT's code translates in the former way, StarGAN's authors' in the latter: it never leaves training mode.
+    """
+    norms = [m for m in members.modules() if isinstance(m, _InstanceNorm) and m.track_running_stats]
+    return {"translated": members, **({"instance-normed": _forgotten(members)} if norms else {})}
+
+
+def _forgotten(members: nn.ModuleList) -> nn.ModuleList:
+    members = copied(members)
+    for norm in members.modules():
+        if isinstance(norm, _InstanceNorm):
+            norm.track_running_stats = False
+    return members
+
+
 def translated(trained: Trained) -> Arrays:
-    """`real/<source>`, test images of every domain, and `translated/<source>/<target>`, the same as those of all."""
+    """`real/<source>`, test images of every domain, and `translated/<source>/<target>`, the same as those of all; the
+    latter also as `instance-normed/<source>/<target>`, see `by_norms`."""
     dealt, domains, translate = trained.dealt, domains_of(trained.dealt), translate_of(trained.algorithm)
     assert translate is not None, "asked of an algorithm that does"
-    members = nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style])
+    kinds = by_norms(nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style]))
 
     def look(a: int, members: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         return dict(zip(domains, translate(members, x, y, a, range(len(domains))), strict=True))
@@ -48,8 +68,9 @@ def translated(trained: Trained) -> Arrays:
         rows = of_each_class(dealt, dealt.test[style], trained.spec.samples.images)
         x, labels = trained.as_stored(style, rows), dealt.labels[rows]
         arrays |= {f"label/{source}": labels.numpy(), f"real/{source}": as_bytes(x)}
-        made = looked_at(partial(look, a), members, x, labels, size=BATCH)
-        arrays |= {f"translated/{source}/{target}": as_bytes(images) for target, images in made.items()}
+        for kind, members in kinds.items():
+            made = looked_at(partial(look, a), members, x, labels, size=BATCH)
+            arrays |= {f"{kind}/{source}/{target}": as_bytes(images) for target, images in made.items()}
     return arrays
 
 

@@ -77,6 +77,7 @@ RULES = [
     Rule("real/<style>", "bytes", ("tests of <style>", *IMAGE)),
     Rule("label/<style>", "classes", ("tests of <style>",)),
     Rule("translated/<style>/<to>", "bytes", ("tests of <style>", *IMAGE)),
+    Rule("instance-normed/<style>/<to>", "bytes", ("tests of <style>", *IMAGE)),
     Rule("counterpart/<style>/<to>", "bytes", ("tests of <style>", *IMAGE)),
     Rule("rotated/<style>/<to>", "bytes", ("tests of <style>", *IMAGE)),
     Rule("other/<style>", "bytes", ("others of <style>", *IMAGE)),

@@ -32,6 +32,8 @@ BLURS = (0.5, 1.0, 2.0)
 so that of the widest 1.3 are left."""
 DEFAULTS = {"iterations": 200, "directions": 10, "layers": 10}
 """J, K and L where a specification does not say them, which are FedINB's own."""
+NORMS = {"translated": "", "instance-normed": ";norms=instance"}
+"""How translations' instance norms were applied: the names of their arrays -> what it adds to a setting."""
 NOT_NUMBERS = ("halved",)
 """What crosses the channel and is no 32-bit number."""
 
@@ -50,7 +52,8 @@ def translation(
     that there is of controls without such pairs: a mean over other pairs is not to be read beside `wd`. Distances
     are squared: pixels in [0, 1], the mean over images of the summed squared differences. The Fréchet distance is taken
     on all classes together, since there are fewer images of a class than features; where it cannot be taken, a sentence
-    on stderr says why, and all else is measured.
+    on stderr says why, and all else is measured. `...;norms=instance` is of what was translated by each image's own
+    statistics, where instance norms keep others.
 
     Controls: `identity`, images that are not translated; `rotation`, images turned by the angle in between;
     `other`, other images of the target's own in the place of another domain's; `blur-<sigma>`, these blurred.
@@ -84,9 +87,9 @@ def translation(
                     f"classes in each of {len(real)} domains, got {count}"
                 )
             few = _first(real, each)
-            for _, control, pairs in _at_the_end(run, real, controls):
+            for setting, control, pairs in _at_the_end(run, f"test_samples={count}", real, controls):
                 for metric, unit, value in _wasserstein(control, _first(pairs, each), few) if pairs else []:
-                    yield result(metric, unit, value, setting=f"test_samples={count}", control=control)
+                    yield result(metric, unit, value, setting=setting, control=control)
 
 
 def _by_domain(kept: Arrays, images: str, labels: str) -> Domains:
@@ -107,22 +110,27 @@ def _of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
 def _shown(run: RunFolder, real: Domains, controls: bool) -> Iterator[tuple[str, str, Pairs]]:
     """Setting, control, and what there is to be compared."""
     for round in run.snapshots:
-        yield f"after={round}" if round else "start", "", _pairs(run.after(round), "translated", real)
-    yield from _at_the_end(run, real, controls)
+        yield from _by_norms(f"after={round}" if round else "start", run.after(round), real)
+    yield from _at_the_end(run, "final", real, controls)
 
 
-def _at_the_end(run: RunFolder, real: Domains, controls: bool) -> Iterator[tuple[str, str, Pairs]]:
-    yield "final", "", _pairs(run.samples, "translated", real)
+def _by_norms(setting: str, arrays: Arrays, real: Domains) -> Iterator[tuple[str, str, Pairs]]:
+    for kind, norms in NORMS.items():
+        yield setting + norms, "", _pairs(arrays, kind, real)
+
+
+def _at_the_end(run: RunFolder, setting: str, real: Domains, controls: bool) -> Iterator[tuple[str, str, Pairs]]:
+    yield from _by_norms(setting, run.samples, real)
     if not controls:
         return
-    yield "final", "rotation", _pairs(run.samples, "rotated", real)
-    yield "final", "identity", {(a, b): real[a] for a in real for b in real}
+    yield setting, "rotation", _pairs(run.samples, "rotated", real)
+    yield setting, "identity", {(a, b): real[a] for a in real for b in real}
     others = {
         ("other", b): images for b, images in _by_domain(run.samples, "other", "other-label").items() if b in real
     }
-    yield "final", "other", others
+    yield setting, "other", others
     for sigma in BLURS:
-        yield "final", f"blur-{sigma:g}", {pair: (_blurred(x, sigma), y) for pair, (x, y) in others.items()}
+        yield setting, f"blur-{sigma:g}", {pair: (_blurred(x, sigma), y) for pair, (x, y) in others.items()}
 
 
 def _blurred(images: np.ndarray, sigma: float) -> np.ndarray:

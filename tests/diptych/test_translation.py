@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from abilities import Trained, arrays
-from abilities.translation import translate_of
+from abilities.translation import by_norms, translate_of
 from common.errors import InputError
 from common.run_folder import RunFolder
 from common.spec import SampleSettings, Spec
@@ -16,9 +16,11 @@ from diptych.given import client_data
 from diptych.translation import Translation
 from federation import Simulation
 from federation.hooks import pooled
+from networks.stargan import StarGANGenerator
 from partitions import partition
 from partitions.rotations import rotated
 from tests.digits import left_by, spec
+from tests.mutation import mutated
 
 ANGLES = {"0": 0, "30": 30, "60": 60}
 STARGAN = {
@@ -120,8 +122,9 @@ def test_what_was_saved_translates_as_the_simulation_does(which, folder):
 def test_the_run_leaves_translations_of_its_test_images(which, folder):
     asked, run, saved = _spec(which), RunFolder(folder(which)), Translation(folder(which))
     kinds = {key.partition("/")[0] for key in run.samples}
-    assert kinds == {"label", "real", "translated", "rotated", "other", "other-label"}
-    assert {key.partition("/")[0] for key in run.after(0)} == {"label", "real", "translated"}
+    both = {"translated", "instance-normed"} if "stargan" in which else {"translated"}
+    assert kinds == {"label", "real", *both, "rotated", "other", "other-label"}
+    assert {key.partition("/")[0] for key in run.after(0)} == {"label", "real", *both}
     dealt = partition(asked.data, "", asked.seed)
     count = min(asked.samples.images, len(dealt.test[0]))
     for a, source in enumerate(ANGLES):
@@ -138,6 +141,64 @@ def test_the_run_leaves_translations_of_its_test_images(which, folder):
             assert np.abs(made - expected.mul(255).numpy()).max() < 0.51
             turned = rotated(torch.from_numpy(real), angle - ANGLES[source]).numpy()
             assert np.array_equal(run.samples[f"rotated/{source}/{target}"], turned)
+
+
+def _in_both_ways(kinds) -> dict[str, torch.Tensor]:
+    """A batch by a generator whose statistics lag behind, and the same once more: looking changes nothing."""
+    torch.manual_seed(3)
+    generator = StarGANGenerator(channels=1, image_size=8, domains=3, width=4, blocks=1)
+    x, one_hot = torch.rand(5, 1, 8, 8), torch.eye(3)[torch.tensor([0, 1, 2, 0, 1])]
+    generator(x + 1, one_hot, one_hot)
+    before = {name: value.clone() for name, value in generator.state_dict().items()}
+    found = kinds(torch.nn.ModuleList([generator]).eval())
+    made = {name: models[0](x, one_hot, one_hot.roll(1, 1)) for name, models in found.items()}
+    assert all(torch.equal(models[0](x, one_hot, one_hot.roll(1, 1)), made[name]) for name, models in found.items())
+    assert all(torch.equal(value, before[name]) for name, value in generator.state_dict().items())
+    assert not any(models.training for models in found.values())
+    for n in range(5):
+        alone = generator.eval()(x[[n]], one_hot[[n]], one_hot[[n]].roll(1, 1))
+        assert torch.allclose(made["translated"][[n]], alone, atol=1e-6)
+        alone = generator.train()(x[[n]], one_hot[[n]], one_hot[[n]].roll(1, 1))
+        assert torch.allclose(made["instance-normed"][[n]], alone, atol=1e-6)
+        generator.load_state_dict(before)
+    return made
+
+
+def test_stargan_translates_by_the_statistics_it_kept_and_by_each_images_own():
+    made = _in_both_ways(by_norms)
+    assert (made["translated"] - made["instance-normed"]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("_forgotten", "copied(members)", "members"),
+        ("_forgotten", "norm.track_running_stats = False", "pass"),
+        ("by_norms", "_forgotten(members)", "members"),
+        ("by_norms", '"translated": members', '"translated": _forgotten(members)'),
+    ],
+)
+def test_norms_by_other_statistics_are_caught(name, right, wrong):
+    with mutated("abilities.translation", name, right, wrong) as mutant, pytest.raises(AssertionError):
+        _in_both_ways(mutant if name == "by_norms" else by_norms)
+
+
+def test_models_whose_norms_keep_nothing_translate_in_one_way():
+    plain = torch.nn.ModuleList([torch.nn.InstanceNorm2d(3), torch.nn.BatchNorm2d(3)])
+    assert by_norms(plain) == {"translated": plain}
+
+
+def test_a_run_leaves_what_its_model_makes_by_each_images_own_statistics(folder):
+    run = RunFolder(folder("stargan"))
+    spec, dealt = run.spec, partition(run.spec.data, "", run.spec.seed)
+    algorithm = build_algorithm(spec, dealt.classes)
+    simulation = Simulation(algorithm, client_data(dealt, pooled(algorithm)), spec.training, spec.seed)
+    simulation.run()
+    model = simulation.synchronised(0).train()
+    x = torch.from_numpy(run.samples["real/30"]).float() / 255
+    source, target = torch.full((len(x),), 1), torch.full((len(x),), 2)
+    expected = algorithm.objective.translate(model, x, source, target)
+    assert np.abs(run.samples["instance-normed/30/60"] - expected.mul(255).numpy()).max() < 0.51
 
 
 def test_an_image_translated_to_its_own_domain_is_itself(folder):

@@ -219,6 +219,45 @@ def test_controls_that_a_run_has_not_left_are_not_measured(tmp_path):
     }
 
 
+def check_norms(folder, measure=translated.translation) -> None:
+    """By kept statistics nothing is translated, by each image's own everything: each is measured under its name."""
+    run = _run(folder, _identity)
+    for file, arrays in {"after-1.npz": dict(run.after(1)), "samples.npz": dict(run.samples)}.items():
+        own = {key.replace("translated/", "instance-normed/"): key for key in arrays if key.startswith("translated/")}
+        run.write_arrays(file, arrays | {kind: _perfect(*key.split("/")[1:]) for kind, key in own.items()})
+    rows = list(measure(RunFolder(folder), extractors=[], test_images=[12]))
+    found = {(r["metric"], r["setting"], r["control"]): r["value"] for r in rows}
+    assert len(found) == len(rows)
+    assert {s for _, s, _ in found if s.startswith("start")} == {"start"}, "before the first there are none"
+    for setting in ("after=1", "final", "test_samples=12"):
+        turned = found["wd_exact", setting.replace("after=1", "final"), "rotation"]  # which is perfect, too
+        assert found.get(("wd_exact", f"{setting};norms=instance", "")) == turned
+        assert found["wd_exact", setting, ""] not in {0, turned}
+    assert {s for _, s, control in found if control} == {"final", "test_samples=12"}, "controls have no norms"
+
+
+def test_translations_by_other_statistics_are_measured_under_their_name(tmp_path):
+    check_norms(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("_by_norms", "_pairs(arrays, kind, real)", "_pairs(arrays, 'translated', real)"),
+        ("_by_norms", "setting + norms", "setting"),
+        (
+            "_at_the_end",
+            "yield from _by_norms(setting, run.samples, real)",
+            'yield setting, "", _pairs(run.samples, "translated", real)',
+        ),
+        ("_shown", 'yield from _by_norms(f"after={round}" if round else "start", run.after(round), real)', "pass"),
+    ],
+)
+def test_norms_mixed_up_are_caught(name, right, wrong, tmp_path):
+    with mutated("evaluation.translated", name, right, wrong), pytest.raises(AssertionError):
+        check_norms(tmp_path)
+
+
 def test_controls_are_left_out_where_they_are_not_asked_for(tmp_path):
     """All else is what it is beside them."""
     run = _run(tmp_path, _perfect)
