@@ -92,13 +92,13 @@ def _unseen(trained: Trained, client: int, own: Any) -> Arrays:
 
 def _tests_like(trained: Trained, client: int) -> Tensor:
     """As many of a client's test images as have its labels in the proportions in which it has them, but for labels that
-    are not tested; all of them if none is, as where labels are people and those of the test part are others."""
+    are not tested; all of them if none is, or if labels are people, of whom one has hardly two."""
     tests, classes = trained.dealt.tests[client], trained.dealt.classes
     labels = trained.dealt.labels[tests]
     mine = torch.bincount(trained.dealt.labels[trained.dealt.clients[client]], minlength=classes)
     tested = torch.bincount(labels, minlength=classes)
     both = (mine > 0) & (tested > 0)
-    if not both.any():
+    if trained.spec.data.people or not both.any():
         return tests
     times = float((tested[both] / mine[both]).min())
     of_each = enumerate((mine * times + 1e-6).long().tolist())

@@ -118,6 +118,11 @@ class DataSettings(_Settings):
         return bool(self.rotations or self.per_class or self.unseen)
 
     @property
+    def people(self) -> bool:
+        """Whether labels are people: thousands, of whom hardly any is shown twice, so that nobody reads them."""
+        return self.dataset == "celeba"
+
+    @property
     def seen(self) -> tuple[str, ...]:
         """The styles that clients have."""
         return tuple(style for style in self.styles if style not in self.unseen)

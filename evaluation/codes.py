@@ -161,7 +161,7 @@ def probe(
 
 
 def _is_read(run: RunFolder, target: Target) -> bool:
-    return target != "label" or run.spec.data.dataset != "celeba"
+    return target != "label" or not run.spec.data.people
 
 
 def _probed(
@@ -199,27 +199,41 @@ def identity_probe(
 ) -> Iterator[dict[str, Any]]:
     """Whose face is it (PaDPaF, Fig. 18)? Top-1, 10 and 50 accuracy from content and from style, on CelebA alone.
 
-    Fitted and scored on the same images, as published: the official test faces are of other people. They are as many as
-    the run has probed, where the paper takes all. Style features are the first client's.
+    As published it is fitted and scored on the same images, since the official test faces are of other people; what it
+    then remembers is all that it says of shuffled identities. The sound protocol leaves out a face of everybody who has
+    another, and is scored on these. Faces are as many as the run has probed, where the paper takes all. Style features
+    are the first client's.
     """
-    if run.spec.data.dataset != "celeba" or "plain/train/content" not in run.features:
+    if not run.spec.data.people or "plain/train/content" not in run.features:
         return
     arrays, settings = run.features, ProbeSettings(epochs, batch_size, lr, DECAY)
     known, y = np.unique(arrays["plain/train/label"], return_inverse=True)
-    labels = torch.from_numpy(y).unsqueeze(0)
+    parts = {"published": (np.arange(len(y)),) * 2, "sound": _others_and_one_of_each(y)}
+    content, style = arrays["plain/train/content"], arrays["plain/train/style"][:, 0]
     seed = random_key(run.spec.seed, "identity probe")
     for features, control, codes in (
-        ("content", "", arrays["plain/train/content"]),
-        ("style", "", arrays["plain/train/style"][:, 0]),
+        ("content", "", content),
+        ("style", "", style),
         ("content", "untrained", arrays["plain/train/untrained-content"]),
+        ("content", "shuffled-labels", content),
     ):
-        data = torch.from_numpy(codes).unsqueeze(0), labels
-        for top in (1, 10, 50):
-            value = float(probe_accuracy(data, data, len(known), settings, seed, top=top))
-            setting = f"probe=linear;features={features};target=identity;top_k={top}"
-            yield _record(setting, "published", value, control=control)
-    if sources := run.provenance["sources"]:
-        yield result("identities", "count", max(source["classes"] for source in sources.values()))
+        people = torch.from_numpy(y)
+        if control == "shuffled-labels":
+            (people,) = shuffled((people,), run.spec.seed)
+        for protocol, rows in parts.items():
+            train, test = ((torch.from_numpy(codes[part])[None], people[None, part]) for part in rows)
+            for top in (1, 10, 50) if len(rows[1]) else ():
+                value = float(probe_accuracy(train, test, len(known), settings, seed, top=top))
+                setting = f"probe=linear;features={features};target=identity;top_k={top}"
+                yield _record(setting, protocol, value, control=control)
+    yield result("identities", "count", len(known))
+
+
+def _others_and_one_of_each(people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of all faces but these, and those of the last face of everybody who has more than one."""
+    reversed_first, counts = np.unique(people[::-1], return_index=True, return_counts=True)[1:]
+    last = len(people) - 1 - reversed_first[counts > 1]
+    return np.setdiff1d(np.arange(len(people)), last), np.sort(last)
 
 
 def disentanglement(

@@ -119,6 +119,16 @@ def test_held_out_images_are_any_test_images_where_none_has_a_label_of_the_clien
         assert set(arrays[f"client/{k}/held-out/labels"].tolist()) == set(labels[tests].tolist()), "all alike"
 
 
+def test_held_out_faces_are_any_test_faces(trained):
+    """Those in the proportions of a client's people would be a handful: of most there is one."""
+    whole = trained()
+    data = whole.spec.data.model_copy(update={"dataset": "celeba"})
+    faces = Trained(whole.simulation, whole.dealt, whole.spec.model_copy(update={"data": data}))
+    for k, tests in enumerate(whole.dealt.tests):
+        assert torch.equal(_tests_like(faces, k), tests)
+        assert len(_tests_like(whole, k)) < len(tests)
+
+
 def test_held_out_images_are_of_those_of_a_clients_labels_that_are_tested(trained):
     """Of the first one nothing is; of the others there are as many as before, in the same proportions."""
     whole = trained()

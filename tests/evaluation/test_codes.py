@@ -12,6 +12,7 @@ from evaluation import codes as module
 from evaluation.codes import Codes, accuracies, disentanglement, identity_probe, probe, shuffled, told_apart
 from evaluation.probe import ProbeSettings, probe_accuracy
 from tests.evaluation.test_frechet import SPEC
+from tests.mutation import mutated
 
 CLASSES, CLIENTS, N = 4, 3, 240
 LABEL = {"content": ["untrained", "shuffled-labels"], "style": []}
@@ -120,20 +121,13 @@ def test_identities_are_probed_on_celeba_alone(tmp_path):
     arrays = _codes("label", "client")
     assert not list(identity_probe(_run(tmp_path, arrays), epochs=5))
     run = _run(tmp_path, arrays, "celeba")
-    source = {"name": "x", "sha256": "0", "images": 7, "classes": 10177}
-    run.write_provenance({"status": "ok", "sources": {"a": source}})
     records = list(identity_probe(run, epochs=20))
-    value = {r["setting"]: r["value"] for r in records if not r.get("control") and r["metric"] == "accuracy"}
+    value = {r["setting"]: r["value"] for r in records if not r.get("control") and r.get("protocol") == "published"}
     top = [value[f"probe=linear;features=content;target=identity;top_k={k}"] for k in (1, 10, 50)]
     assert top[0] > 0.9
     assert top == sorted(top)
-    assert next(r["value"] for r in records if r["metric"] == "identities") == 10177
+    assert next(r["value"] for r in records if r["metric"] == "identities") == CLASSES
     assert not list(label_probe(_run(tmp_path, arrays, "celeba"))), "its labels are identities"
-
-
-def test_identities_are_probed_where_nobody_says_how_many_there_are(fitted, tmp_path):
-    found = {r["metric"] for r in identity_probe(_run(tmp_path, _codes("label", "client"), "celeba"))}
-    assert found == {"accuracy"}
 
 
 def test_the_number_is_made_of_accuracies_between_chance_and_one():
@@ -171,10 +165,53 @@ def test_identities_are_read_from_the_first_clients_style_and_from_an_untrained_
     run = _run(tmp_path, arrays, "celeba")
     run.write_provenance({"status": "ok", "sources": {"a": {"name": "x", "sha256": "0", "images": 7, "classes": 9}}})
     records = [r for r in identity_probe(run, epochs=20) if r["metric"] == "accuracy"]
-    found = {(r["setting"], r.get("control", "")): r["value"] for r in records}
+    found = {(r["setting"], r.get("control", "")): r["value"] for r in records if r["protocol"] == "sound"}
     top = {features: f"probe=linear;features={features};target=identity;top_k=1" for features in ("content", "style")}
     assert found[top["style"], ""] > 0.9
     assert found[top["content"], "untrained"] < 0.6
+
+
+def test_faces_are_remembered_as_published_and_recognised_by_the_sound_protocol(tmp_path):
+    """Codes that say who it is say so of another face of theirs as well; codes of nothing, of the same face alone."""
+    for said, recognised in (("label", True), ("nothing", False)):
+        arrays = _codes(said, said, memorised=True)
+        records = [r for r in identity_probe(_celeba(tmp_path, arrays), epochs=40) if r["metric"] == "accuracy"]
+        first = {
+            (r["protocol"], r.get("control", "")): r["value"]
+            for r in records
+            if "features=content" in r["setting"] and r["setting"].endswith("top_k=1")
+        }
+        assert first["published", ""] > 0.9
+        assert (first["sound", ""] > 0.9) == recognised
+        assert first["sound", "shuffled-labels"] < 0.6
+    assert first["published", "shuffled-labels"] > 0.9, "as many numbers as faces: anything is remembered"
+
+
+def check_left_out(left_out=module._others_and_one_of_each) -> None:
+    """The last face of 7 and of 2; of 5 and 9 there is one."""
+    others, last = left_out(np.array([7, 5, 7, 2, 2, 7, 9]))
+    assert last.tolist() == [4, 5]
+    assert others.tolist() == [0, 1, 2, 3, 6]
+
+
+def test_the_sound_protocol_leaves_out_a_face_of_everybody_who_has_another():
+    check_left_out()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("counts > 1", "counts > 0"), ("people[::-1]", "people"), ("np.sort(last)", "last[::-1]")]
+)
+def test_other_faces_left_out_are_caught(right, wrong):
+    with mutated("evaluation.codes", "_others_and_one_of_each", right, wrong) as mutant, pytest.raises(AssertionError):
+        check_left_out(mutant)
+
+
+def test_where_nobody_has_two_faces_only_what_is_published_is_measured(fitted, tmp_path):
+    arrays = _codes("label", "client")
+    arrays["plain/train/label"] = np.arange(len(arrays["plain/train/label"]))
+    assert {r.get("protocol") for r in identity_probe(_celeba(tmp_path, arrays)) if r["metric"] == "accuracy"} == {
+        "published"
+    }
 
 
 # ---- what probes are fitted to, and how
@@ -212,7 +249,7 @@ def test_probes_are_padpafs_where_nothing_else_is_asked_for(fitted, tmp_path):
     fitted.clear()
     list(identity_probe(_celeba(tmp_path, arrays)))
     assert {fit["how"] for fit in fitted} == {ProbeSettings(50, 256, 1e-1, 0.95)}
-    assert [fit["top"] for fit in fitted] == [1, 10, 50] * 3
+    assert [fit["top"] for fit in fitted] == [1, 10, 50] * 2 * 4
     assert {fit["classes"] for fit in fitted} == {CLASSES}, "as many as there are identities"
 
 

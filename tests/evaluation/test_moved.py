@@ -64,6 +64,13 @@ def test_restyled_images_keep_their_label_take_the_targets_style_and_come_back(t
     check_restyled(tmp_path)
 
 
+def test_whose_face_it_is_is_not_read_off_a_restyled_one(tmp_path):
+    same = np.stack([picture([1, 2])] * 4)
+    arrays = _pairs([[0, 0], [0, 1], [1, 1], [1, 0]], same, same, same) | _tests([0, 1], [picture([0, 1])] * 2)
+    found = [{r["metric"] for r in restyling(left(tmp_path, arrays, dataset=name))} for name in ("mnist", "celeba")]
+    assert found == [{"label_agreement", "client_accuracy", "pixel_error"}, {"client_accuracy", "pixel_error"}]
+
+
 def test_controls_compare_with_another_image_and_another_target(tmp_path):
     """What came back is the image itself, and what was moved is all of the target's: floors are of two even draws."""
     rng = np.random.default_rng(0)
