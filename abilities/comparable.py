@@ -5,6 +5,7 @@ An algorithm leaves the arrays of what it is able to do and of nothing else; eva
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from abilities.features import passed, shared_model, with_statistics
 from abilities.generation import classes_of, images
 from abilities.scoring import used
 from abilities.trained import Arrays, Look, Trained, as_bytes, looked_at, settled
-from abilities.translation import Translate, domains_of, of_each_class, translate_of
+from abilities.translation import Translate, by_norms, domains_of, of_each_class, translate_of
 from federation import copied
 from federation.hooks import Restyling, pooled
 from objectives import Generative
@@ -235,23 +236,26 @@ def _decoded(model: Any, count: int, draw: torch.Generator) -> Tensor:
 
 def translated(trained: Trained) -> Arrays:
     """`real/<source>`, test images of a style as its clients see them, and `label/<source>`; `translated/<source>/
-    <target>`, the same as images of another; `counterpart/<source>/<target>`, where it is known what they ought to be;
-    and `other/<style>`, training images of the style, with `other-label/<style>`."""
-    dealt, translate = trained.dealt, _translator(trained)
-    if translate is None:
-        return {}
+    <target>`, the same as images of another, and `instance-normed/<source>/<target>`, see `by_norms`;
+    `counterpart/<source>/<target>`, where it is known what they ought to be; and `other/<style>`, training images of
+    the style, with `other-label/<style>`."""
+    dealt = trained.dealt
     styles, count = domains_of(dealt), trained.spec.samples.images
     rows = {name: of_each_class(dealt, dealt.test[style], count) for name, style in styles.items()}
     shown = {name: trained.of_style(style, rows[name]) for name, style in styles.items()}
-    made = dict(translate(shown, {name: dealt.labels[own] for name, own in rows.items()}))
-    arrays = {f"translated/{a}/{b}": as_bytes(images) for (a, b), images in made.items()}
-    if not made:
+    labels = {name: dealt.labels[own] for name, own in rows.items()}
+    arrays = {
+        f"{kind}/{a}/{b}": as_bytes(images)
+        for kind, translate in _translators(trained).items()
+        for (a, b), images in translate(shown, labels)
+    }
+    if not arrays:
         return arrays
     for source, style in styles.items():
         others = of_each_class(dealt, dealt.train[style], count)
         arrays |= {
             f"real/{source}": as_bytes(shown[source]),
-            f"label/{source}": dealt.labels[rows[source]].numpy(),
+            f"label/{source}": labels[source].numpy(),
             f"other/{source}": as_bytes(trained.of_style(style, others)),
             f"other-label/{source}": dealt.labels[others].numpy(),
         }
@@ -266,18 +270,19 @@ Pairs = Iterator[tuple[tuple[str, str], Tensor]]
 """(source, target), and the images."""
 
 
-def _translator(trained: Trained) -> Callable[[Shown, Shown], Pairs] | None:
+def _translators(trained: Trained) -> dict[str, Callable[[Shown, Shown], Pairs]]:
+    """What the arrays of images are called -> what makes them."""
     if (translate := translate_of(trained.algorithm)) is not None:
-        return lambda x, y: _by_translator(trained, translate, x, y)
+        members = torch.nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style])
+        return {kind: partial(_by_translator, translate, models) for kind, models in by_norms(members).items()}
     if isinstance(trained.algorithm, Restyling):
-        return lambda x, y: _by_restyling(trained, x, y)
+        return {"translated": partial(_by_restyling, trained)}
     if has_decoder(trained):
-        return lambda x, y: _by_exchange(trained, x)
-    return None
+        return {"translated": partial(_by_exchange, trained)}
+    return {}
 
 
-def _by_translator(trained: Trained, translate: Translate, x: Shown, y: Shown) -> Pairs:
-    members = torch.nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style])
+def _by_translator(translate: Translate, members: torch.nn.ModuleList, x: Shown, y: Shown) -> Pairs:
     for a, source in enumerate(x):
 
         def look(members: Any, images: Tensor, labels: Tensor, a: int = a) -> dict[str, Tensor]:
@@ -298,7 +303,7 @@ def _by_restyling(trained: Trained, x: Shown, y: Shown) -> Pairs:
                 yield (source, target), part
 
 
-def _by_exchange(trained: Trained, x: Shown) -> Pairs:
+def _by_exchange(trained: Trained, x: Shown, _: Shown) -> Pairs:
     """z of an image by its client's encoder, c of an image of the target's by its own, and the target's decoder."""
     models = dict(zip(x, trained.personal_models[:: trained.spec.data.clients_per_style], strict=True))
     found = {name: looked_at(posteriors, model, x[name]) for name, model in models.items()}

@@ -14,6 +14,7 @@ from evaluation.encoders import ENCODERS
 from evaluation.images import Judged, agreement
 from evaluation.judge import Judge
 from evaluation.rows import Part, averaged
+from evaluation.translated import NORMS
 
 Rows = Iterator[dict[str, Any]]
 LEFT = {"re-styling": "restyle/", "exchange": "swap/", "translation": "translated/"}
@@ -156,19 +157,24 @@ def _translated(shown: Judged) -> Rows:
     `Judged.numbers`), and where that is known, against what an image ought to look like. Controls: `identity`, nothing
     was translated; `floor`, training images of the target's own, of which the judge has seen some; `ceiling`, its test
     images; `counterpart`, what the images ought to look like, at no distance where styles show the same pictures.
+    `...;norms=instance`: what was translated by each image's own statistics, where instance norms keep others.
     """
     arrays = shown.arrays
     keys = [key.split("/") for key in arrays if key.startswith("translated/")]
     pairs = [(a, b) for _, a, b in keys if a != b and b in shown.styles.values()]
     known = all(f"counterpart/{a}/{b}" in arrays for a, b in pairs)
     controls = [control for control in TRANSLATED if known or control != "counterpart"]
-    yield from averaged(part for control in controls for part in _of_pairs(shown, control, pairs))
+    yield from averaged(part for control in controls for part in _of_pairs(shown, control, TRANSLATED[control], pairs))
+    for kind, norms in NORMS.items():
+        if norms and any(key.startswith(f"{kind}/") for key in arrays):
+            yield from averaged(_of_pairs(shown, "", [f"{kind}/<a>/<b>", "label/<a>"], pairs, norms))
 
 
-def _of_pairs(shown: Judged, control: str, pairs: list[tuple[str, str]]) -> Iterator[Part]:
+def _of_pairs(
+    shown: Judged, control: str, names: list[str], pairs: list[tuple[str, str]], norms: str = ""
+) -> Iterator[Part]:
     """Of each pair of styles; of each target where the source does not matter."""
-    names = TRANSLATED[control]
     for a, b in pairs if "<a>" in names[0] else dict.fromkeys(("", b) for _, b in pairs):
         own = [name.replace("<a>", a).replace("<b>", b) for name in names]
         numbers = shown.numbers(READS, control, own, b, f"real/{b}", f"counterpart/{a}/{b}")
-        yield Part({"setting": "images=translated", "control": control}, numbers)
+        yield Part({"setting": f"images=translated{norms}", "control": control}, numbers)

@@ -201,6 +201,17 @@ def test_a_run_leaves_what_its_model_makes_by_each_images_own_statistics(folder)
     assert np.abs(run.samples["instance-normed/30/60"] - expected.mul(255).numpy()).max() < 0.51
 
 
+@pytest.mark.parametrize("which", ["stargan", "centralised stargan"])
+def test_whoever_is_asked_as_all_are_translates_by_both_statistics_too(which, folder, tmp_path):
+    """Common ground's images are those that the run leaves anyway, and no others are left of the domains."""
+    asked = left_by(_spec(which).model_copy(update={"abilities": ["translation"], "snapshots": []}), tmp_path)
+    left, kinds = RunFolder(folder(which)).samples, ("real", "translated", "instance-normed")
+    assert {key.partition("/")[0] for key in asked.samples} >= {*kinds}
+    for key, images in asked.samples.items():
+        if key.startswith(kinds):
+            assert np.array_equal(images, left[key]), key
+
+
 def test_an_image_translated_to_its_own_domain_is_itself(folder):
     """Without an auto-encoder that loses something; up to what clamps hold at the ends of the distributions."""
     (x, y), saved = _images("train"), Translation(folder("pixels"))

@@ -230,6 +230,13 @@ def check_translated(folder, measure=translation) -> None:
     assert found["wd_exact", "identity"] > 1, "from the target's, not from themselves"
     assert found["fid", "counterpart"] == found["fid", ""] > found["fid", "floor"]
     assert not [metric for metric, control in found if control == "ceiling" and metric in ("fid", "wd_exact")]
+    own = {"instance-normed/ink/pen": picture([1] * 12, 1, 5), "instance-normed/pen/ink": picture([1] * 12, 0, 0)}
+    found = _by(folder, arrays | own, measure)
+    for norms, said in (("", (1, 0.5)), (";norms=instance", (0.5, 1))):
+        setting = f"images=translated{norms}"
+        assert (found["label_agreement", setting, ""], found["style_agreement", setting, ""]) == said
+    assert {control for _, setting, control in found if setting.endswith("norms=instance")} == {""}
+    assert found["pixel_error", "images=translated;norms=instance", ""] > 0, "of which these are no counterparts"
 
 
 def test_translated_images_are_judged_by_the_targets_style_and_the_sources_label(tmp_path):
@@ -252,6 +259,8 @@ def test_translated_images_are_judged_by_the_targets_style_and_the_sources_label
         (check_translated, "_translated", "if a != b and", "if"),
         (check_translated, "_of_pairs", 'replace("<a>", a)', 'replace("<a>", b)'),
         (check_translated, "_of_pairs", 'f"real/{b}"', 'f"real/{a or b}"'),
+        (check_translated, "_translated", 'f"{kind}/<a>/<b>"', '"translated/<a>/<b>"'),
+        (check_translated, "_translated", "pairs, norms)", "pairs)"),
     ],
 )
 def test_another_protocol_is_caught(check, name, right, wrong, tmp_path):
