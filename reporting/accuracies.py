@@ -126,13 +126,18 @@ def _ours(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
     return rows
 
 
-def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
-    """Accuracy of linear probes on content and style features: by round where there are snapshots, and at the end."""
+def probes(dataset: str, target: str, *, shuffled: bool = False) -> Callable[[pd.DataFrame], Figure]:
+    """Accuracy of linear probes on content and style features: by round where there are snapshots, and at the end.
+
+    Args:
+        shuffled: whether what is read of shuffled targets is shown, too: where it is no guess, but memory.
+    """
 
     def draw(records: pd.DataFrame) -> Figure:
         rows = records[(records["paper"] == "padpaf") & (records["dataset"] == dataset) & (records["variant"] == "")]
         rows = rows[(rows["metric"] == "accuracy") & (rows["method"] == "padpaf") & (rows["client"] == "")]
-        rows = rows[rows["setting"].str.match(f"probe=.*target={target}") & (rows["control"] != "shuffled-labels")]
+        rows = rows[rows["setting"].str.match(f"probe=.*target={target}")]
+        rows = rows if shuffled else rows[rows["control"] != "shuffled-labels"]
         parts = rows["setting"].map(lambda text: dict(pair.split("=") for pair in text.split(";")))
         rows = rows.assign(
             features=parts.map(lambda p: p["features"]) + rows["control"].map(lambda c: f" ({c})" if c else ""),
@@ -145,7 +150,8 @@ def probes(dataset: str, target: str) -> Callable[[pd.DataFrame], Figure]:
         if ends.empty:
             return empty()
         panels = 2 if len(set(curves["round"])) > 1 else 1  # one round is the end
-        figure, axes = plt.subplots(1, panels, figsize=(1.5 + 4 * panels, 3.2), squeeze=False, layout="constrained")
+        width = 1.5 + 4 * panels + 0.5 * max(0, len(set(ends["case"])) - 4)
+        figure, axes = plt.subplots(1, panels, figsize=(width, 3.2), squeeze=False, layout="constrained")
         sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=spread(ends))
         axes[0, 0].set(xlabel="", ylabel=f"accuracy of {target}", ylim=(0, 1))
         for printed in _printed_probes(dataset, target):

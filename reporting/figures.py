@@ -75,7 +75,7 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "padpaf-figure15": restyled(MODELS),
     "padpaf-figure16": in_every_style(MODELS),
     "padpaf-figure17": by_client(DEFAULT, ["style-by-row"], slice(1, None)),
-    "padpaf-figure18": probes("celeba", "identity"),
+    "padpaf-figure18": probes("celeba", "identity", shuffled=True),
     "padpaf-figure19": by_client(DEFAULT, ALL, slice(0, 3)),
     "padpaf-figure20": by_client(DEFAULT, ALL, slice(3, 6)),
     "padpaf-figure21": by_client(DEFAULT, ALL, slice(6, 10)),

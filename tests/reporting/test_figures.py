@@ -279,6 +279,18 @@ def _probes() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+@pytest.mark.parametrize(("name", "target"), [("padpaf-figure18", "identity"), ("padpaf-figure14", "client")])
+def test_what_is_remembered_of_shuffled_people_is_shown_beside_what_is_read_of_them(name, target):
+    rows = _probes()
+    of_content = rows["setting"].eq(f"probe=linear;features=content;target={target}")
+    shuffled = rows[of_content].assign(control="shuffled-labels", value=0.7)
+    figure = FIGURES[name](pd.concat([rows, shuffled]))
+    legend = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    heights = [round(bar.get_height(), 3) for bar in figure.axes[0].patches if bar.get_height()]
+    assert ("content (shuffled-labels)" in legend) == (0.7 in heights) == (target == "identity")
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_the_same_every_time(name, tmp_path):
     for file in ("one.svg", "two.svg"):
