@@ -13,7 +13,7 @@ from torch import Tensor
 
 from common.keys import random_key
 from common.run_folder import RunFolder
-from evaluation.probe import ProbeSettings, probe_accuracy
+from evaluation.probe import ProbeSettings, accuracies_in, probe_accuracy
 from evaluation.rows import result
 
 Arrays = dict[str, np.ndarray]
@@ -30,6 +30,8 @@ Protocol = Literal["published", "sound"]
 Control = Literal["untrained", "shuffled-labels", "pixels"]
 FLOORS = {"untrained": "untrained-{}", "pixels": "pixels"}
 """And the arrays that they are fitted to, of a code."""
+TOPS = (1, 10, 50)
+"""Of the likeliest people, among how many it has to be: PaDPaF, Fig. 18."""
 DECAY = 0.95
 """Of the rate, per epoch: PaDPaF's code."""
 
@@ -208,7 +210,9 @@ def identity_probe(
         return
     arrays, settings = run.features, ProbeSettings(epochs, batch_size, lr, DECAY)
     known, y = np.unique(arrays["plain/train/label"], return_inverse=True)
-    parts = {"published": (np.arange(len(y)),) * 2, "sound": _others_and_one_of_each(y)}
+    parts = {"published": (np.arange(len(y)),) * 2}
+    if len(known) < len(y):
+        parts["sound"] = _others_and_one_of_each(y)
     content, style = arrays["plain/train/content"], arrays["plain/train/style"][:, 0]
     seed = random_key(run.spec.seed, "identity probe")
     for features, control, codes in (
@@ -222,10 +226,10 @@ def identity_probe(
             (people,) = shuffled((people,), run.spec.seed)
         for protocol, rows in parts.items():
             train, test = ((torch.from_numpy(codes[part])[None], people[None, part]) for part in rows)
-            for top in (1, 10, 50) if len(rows[1]) else ():
-                value = float(probe_accuracy(train, test, len(known), settings, seed, top=top))
+            found = accuracies_in(TOPS, train, test, len(known), settings, seed)
+            for top, value in zip(TOPS, found, strict=True):
                 setting = f"probe=linear;features={features};target=identity;top_k={top}"
-                yield _record(setting, protocol, value, control=control)
+                yield _record(setting, protocol, float(value), control=control)
     yield result("identities", "count", len(known))
 
 

@@ -1,5 +1,6 @@
 """Linear probes, trained side by side: the first axis of every array is the probe."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -66,18 +67,29 @@ def probe_accuracy(
     settings: ProbeSettings,
     seed: int,
     stylised: Stylised | None = None,
-    top: int = 1,
+) -> Tensor:
+    """Accuracy on the test images, (probes,), in [0, 1]; see `accuracies_in`."""
+    return accuracies_in((1,), train, test, classes, settings, seed, stylised)[0]
+
+
+def accuracies_in(
+    tops: Sequence[int],
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    classes: int,
+    settings: ProbeSettings,
+    seed: int,
+    stylised: Stylised | None = None,
 ) -> Tensor:
     """Fit a linear classifier per probe on frozen features, and score it.
 
     Args:
+        tops: an answer is right if the label is among so many of the likeliest.
         train, test: features (probes, images, dimensions), see also `one_number_each`, and labels (probes, images).
         seed: of the classifiers' initial weights, and of the order of the images: a client's come sorted by class.
 
-        top: an answer is right if the label is among the `top` likeliest.
-
     Returns:
-        Accuracy on the test images, (probes,), in [0, 1].
+        Accuracy on the test images, (tops, probes), in [0, 1].
     """
     (x, y), (x_test, y_test) = train, test
     if stylised and not stylised.trained:  # what a frozen G adds is the same in every epoch
@@ -110,6 +122,6 @@ def probe_accuracy(
             loss = F.cross_entropy(out.flatten(0, 1), y[:, rows].flatten(), reduction="sum") / out.shape[1]
             step(optimiser, trained, list(torch.autograd.grad(loss, trained)), state, settings.decay**epoch)
     with torch.no_grad():
-        likeliest = logits(x_test, stylised.test if stylised else None).topk(min(top, classes), dim=2).indices
-        right = (likeliest == y_test[:, :, None]).any(dim=2)
-    return right.double().mean(dim=1)
+        said = logits(x_test, stylised.test if stylised else None)
+        right = said.topk(min(max(tops), classes), dim=2).indices == y_test[:, :, None]
+    return torch.stack([right[:, :, :top].any(dim=2).double().mean(dim=1) for top in tops])

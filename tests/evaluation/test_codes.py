@@ -222,11 +222,12 @@ def fitted(monkeypatch) -> list[dict[str, Any]]:
     """How each probe is fitted; nothing is, and all accuracies are a half."""
     fits: list[dict[str, Any]] = []
 
-    def probe_accuracy(train, test, classes, settings, seed, top=1):
-        fits.append({"train": train, "test": test, "classes": classes, "how": settings, "seed": seed, "top": top})
-        return torch.full((len(train[0]),), 0.5)
+    def accuracies_in(tops, train, test, classes, settings, seed):
+        fits.append({"train": train, "test": test, "classes": classes, "how": settings, "seed": seed, "tops": tops})
+        return torch.full((len(tops), len(train[0])), 0.5)
 
-    monkeypatch.setattr(module, "probe_accuracy", probe_accuracy)
+    monkeypatch.setattr(module, "accuracies_in", accuracies_in)
+    monkeypatch.setattr(module, "probe_accuracy", lambda *fit: accuracies_in((1,), *fit)[0])
     return fits
 
 
@@ -249,7 +250,7 @@ def test_probes_are_padpafs_where_nothing_else_is_asked_for(fitted, tmp_path):
     fitted.clear()
     list(identity_probe(_celeba(tmp_path, arrays)))
     assert {fit["how"] for fit in fitted} == {ProbeSettings(50, 256, 1e-1, 0.95)}
-    assert [fit["top"] for fit in fitted] == [1, 10, 50] * 2 * 4
+    assert [fit["tops"] for fit in fitted] == [(1, 10, 50)] * 2 * 4
     assert {fit["classes"] for fit in fitted} == {CLASSES}, "as many as there are identities"
 
 

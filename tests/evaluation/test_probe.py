@@ -17,7 +17,7 @@ from common.errors import InputError
 from common.run_folder import RunFolder
 from evaluation import linear
 from evaluation.linear import linear_probe, longer_probe
-from evaluation.probe import ProbeSettings, Stylised, probe_accuracy
+from evaluation.probe import ProbeSettings, Stylised, accuracies_in, probe_accuracy
 from networks import mlp
 from tests.mutation import mutated
 
@@ -46,7 +46,7 @@ class _Eq4(nn.Module):
         return self.head(h)
 
 
-def _by_hand(train, test, seed, styles=None, generators=None, *, trained=True) -> list[float]:
+def _by_hand(train, test, seed, styles=None, generators=None, *, trained=True, top=1) -> list[float]:
     """Each probe alone, as a module with torch's Adam; initial weights and order of images as probe_accuracy says."""
     (x, y), (x_test, y_test) = train, test
     g = torch.Generator().manual_seed(seed)
@@ -65,7 +65,8 @@ def _by_hand(train, test, seed, styles=None, generators=None, *, trained=True) -
                 optimiser.step()
         with torch.no_grad():
             out = model(x_test[k], styles[1][k] if styles else None)
-        found.append((out.argmax(dim=1) == y_test[k]).double().mean().item())
+        ahead = (out > out.gather(1, y_test[k][:, None])).sum(dim=1)
+        found.append((ahead < top).double().mean().item())
     return found
 
 
@@ -83,6 +84,17 @@ def test_stacked_probes_are_what_torch_makes_of_each_alone():
     found = probe_accuracy(train, test, CLASSES, SETTINGS, seed=5)
     assert found.tolist() == _by_hand(train, test, 5)
     assert 0.4 < found.mean() < 1, "neither chance nor perfect, so that differences would show"
+
+
+def test_an_answer_is_right_if_it_is_among_the_likeliest():
+    """Of one fit, in whatever order they are asked for; more than there are classes are all of them."""
+    train, test = _data(0, 3, 100), _data(1, 3, 60, noise=2.0)
+    found = accuracies_in((2, 1, CLASSES + 7), train, test, CLASSES, SETTINGS, 5)
+    assert found[0].tolist() == _by_hand(train, test, 5, top=2)
+    assert found[1].tolist() == _by_hand(train, test, 5) == probe_accuracy(train, test, CLASSES, SETTINGS, 5).tolist()
+    assert found[2].tolist() == [1, 1, 1]
+    assert (found[1] < found[0]).all()
+    assert (found[0] < 1).all()
 
 
 @pytest.mark.parametrize("trained", [True, False])
