@@ -31,7 +31,7 @@ def _translated(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Images of each domain as they are, as other domains' and, where it is known, as they ought to look as these; as
     grids with a column for each class."""
     kept: dict[str, np.ndarray] = {}
-    for key in [key for key in arrays if key.startswith(("translated/", "counterpart/"))]:
+    for key in [key for key in arrays if key.startswith(("translated/", "instance-normed/", "counterpart/"))]:
         source = key.split("/")[1]
         labels = arrays[f"label/{source}"]
         of_each = min(OF_EACH_CLASS, int(np.unique(labels, return_counts=True)[1].min()))

@@ -1,6 +1,7 @@
 """Figures made of images: sample grids, translations. Each takes the arrays that `diptych extract samples` wrote."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,6 +17,8 @@ LAYOUTS = {
     "content-by-row": "z^c changes by row,\nz^s (and label) by column",
     "both": "z^c and z^s both change",
 }
+NORMS = {"translated": "", "instance-normed": ", norms by image"}
+"""How translations' instance norms were applied, by the name of their arrays."""
 
 
 def mosaic(grid: np.ndarray) -> np.ndarray:
@@ -198,11 +201,11 @@ def translated(methods: dict[str, str], source: str, target: str, rows: int) -> 
 
     def draw(arrays: Arrays) -> Figure:
         panels = []
-        for method, name in methods.items():
-            if f"{method}/translated/{source}/{target}" in arrays:
-                kinds = (f"{method}/real/{source}", f"{method}/translated/{source}/{target}")
-                title = f"{name}\ndomain {source} above, as domain {target} below"
-                panels.append((title, mosaic(np.concatenate([arrays[kind][:rows] for kind in kinds]))))
+        for (method, name), (kind, norms) in product(methods.items(), NORMS.items()):
+            if f"{method}/{kind}/{source}/{target}" in arrays:
+                shown = (f"{method}/real/{source}", f"{method}/{kind}/{source}/{target}")
+                title = f"{name}{norms}\ndomain {source} above, as domain {target} below"
+                panels.append((title, mosaic(np.concatenate([arrays[key][:rows] for key in shown]))))
         return _panels([panels], size=2.8) if panels else empty()
 
     return draw
@@ -222,7 +225,10 @@ def in_all_styles(variants: Mapping[str, str]) -> Callable[[Arrays], Figure]:
         source, *targets = [key.split("/")[-1] for key in arrays if key.startswith(f"{methods[0]}/real/")]
         shown = {f"{source}, as it is": f"{methods[0]}/real/{source}", "the style's own": f"{methods[0]}/real/{{}}"}
         shown |= {"what it ought to be": f"{methods[0]}/counterpart/{source}/{{}}"}
-        shown |= {_called(method, variants): f"{method}/translated/{source}/{{}}" for method in methods}
+        shown |= {
+            _called(method, variants) + norms: f"{method}/{kind}/{source}/{{}}"
+            for method, (kind, norms) in product(methods, NORMS.items())
+        }
         shown = {name: key for name, key in shown.items() if key.format(targets[0]) in arrays}
         each = 10 if len(targets) < 4 else 4
         strips = {

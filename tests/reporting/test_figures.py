@@ -536,6 +536,22 @@ def test_translations_stand_below_their_originals():
     plt.close(figure)
 
 
+def test_translations_by_each_images_own_statistics_stand_beside_and_below_the_others():
+    key = "fedstargan/sync_step=16/instance-normed/0/60"
+    figure = FIGURES["fedinb-figure3"](_translated() | {key: np.full((3, 10, 1, 4, 4), 120, dtype=np.uint8)})
+    panels = {axis.get_title().split("\n")[0]: axis.images[0].get_array() for axis in figure.axes if axis.images}
+    assert list(panels) == ["(a) HistIndAEINB", "(b) FedStarGAN-16", "(b) FedStarGAN-16, norms by image"]
+    assert [int(picture[15, 0, 0]) for picture in panels.values()] == [200, 200, 120]
+    plt.close(figure)
+    own = {f"fedavg/stargan/instance-normed/0/{b}": np.full((3, 10, 1, 4, 4), 90 + b, np.uint8) for b in range(3)}
+    figure = FIGURES["common-rotations"](_sheet() | own)
+    rows = {axis.get_ylabel(): axis for axis in figure.axes if axis.get_ylabel()}
+    (name,) = [name for name in rows if name.endswith(", norms by image")]
+    assert name.removesuffix(", norms by image") in rows
+    assert int(rows[name].images[0].get_array()[0, 0, 0]) == 91, "as the second style"
+    plt.close(figure)
+
+
 def test_methods_are_compared_after_the_same_round():
     """PaDPaF's run goes on to 300, the others' end after 120."""
     grids = {level: np.full((2, 3, 3, 8, 8), level, dtype=np.uint8) for level in (10, 120, 200)}
