@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import footprint, gan, membership, profile, twins, whole
+from benchmarks import footprint, gan, identities, membership, profile, twins, whole
 from benchmarks.bare import BareFedAvg, mnist_like
 from benchmarks.engine import SEED, bare, engine, settings
 from common.codehash import ROOT
@@ -138,3 +138,12 @@ def test_members_and_others_are_told_apart_only_where_the_parts_of_a_source_are_
     assert membership.null(Source("apart", apart, labels, alike.test, 4), 0) > 0.9
     with pytest.raises(ValueError, match="no official split"):
         membership.null(Source("whole", images, labels, None, 4), 0)
+
+
+def test_of_many_numbers_a_probe_remembers_whoever_a_face_is_and_of_few_it_guesses():
+    """A fair share of few: of 40 people one is the first of them in 1/40, and among any ten in a quarter."""
+    assert identities.remembered(features=100, faces=3, people=40, seed=0) == [1, 1, 1]
+    first, ten, fifty = identities.remembered(features=1, faces=50, people=40, seed=0)
+    assert 1 / 40 < first < 0.1
+    assert 0.25 < ten < 0.4
+    assert fifty == 1, "of forty"
