@@ -141,7 +141,7 @@ def test_a_changed_setting_of_one_method_trains_it_again_and_no_other(made):
 
 
 def test_a_changed_evaluation_trains_nothing(made):
-    jobs = _edited(made.path / "evaluation" / "probe.py", "likeliest == y_test", "likeliest != y_test", made)
+    jobs = _edited(made.path / "evaluation" / "probe.py", "indices == y_test", "indices != y_test", made)
     assert jobs["evaluate"]
     assert not _trained(jobs)
 
