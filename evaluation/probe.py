@@ -54,10 +54,13 @@ def _combined(content: Tensor, style: Tensor, generator: list[Tensor]) -> Tensor
 
 
 def _linear(probes: int, inputs: int, outputs: int, generator: torch.Generator) -> list[Tensor]:
-    """Weight (probes, outputs, inputs) and bias (probes, 1, outputs), initialised as torch.nn.Linear."""
+    """Weight (probes, outputs, inputs) and bias (probes, 1, outputs), initialised as torch.nn.Linear, all probes alike:
+    what one finds does not hang on which others are fitted beside it, and a code and its control begin as one."""
     bound = inputs**-0.5
-    shapes = (probes, outputs, inputs), (probes, 1, outputs)
-    return [torch.empty(shape).uniform_(-bound, bound, generator=generator).requires_grad_() for shape in shapes]
+    drawn = (
+        torch.empty(shape).uniform_(-bound, bound, generator=generator) for shape in ((outputs, inputs), (1, outputs))
+    )
+    return [start.repeat(probes, 1, 1).requires_grad_() for start in drawn]
 
 
 def probe_accuracy(
@@ -86,7 +89,7 @@ def accuracies_in(
     Args:
         tops: an answer is right if the label is among so many of the likeliest.
         train, test: features (probes, images, dimensions), see also `one_number_each`, and labels (probes, images).
-        seed: of the classifiers' initial weights, and of the order of the images: a client's come sorted by class.
+        seed: of the order of the images, as a client's come sorted by class, and of the weights that all begin with.
 
     Returns:
         Accuracy on the test images, (tops, probes), in [0, 1].
@@ -97,6 +100,7 @@ def accuracies_in(
         x, x_test = _combined(x, stylised.train, frozen), _combined(x_test, stylised.test, frozen)
         stylised = None
     generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(x.shape[1], generator=generator)
     head = _linear(len(x), x.shape[2], classes, generator)
     numbers = _linear(len(x) * x.shape[2], x.shape[3], 1, generator) if settings.one_number_each else []
     style_map = [t.clone().requires_grad_() for t in stylised.generator] if stylised else []
@@ -110,7 +114,6 @@ def accuracies_in(
             features = _combined(features, style, style_map)
         return torch.baddbmm(head[1], features, head[0].mT)
 
-    order = torch.randperm(x.shape[1], generator=generator)
     x, y, h_s = x[:, order], y[:, order], stylised.train[:, order] if stylised else None
     optimiser, state = OptimiserSettings(name="adam", lr=settings.lr), State()
     trained = head + numbers + style_map

@@ -50,13 +50,13 @@ def _by_hand(train, test, seed, styles=None, generators=None, *, trained=True, t
     """Each probe alone, as a module with torch's Adam; initial weights and order of images as probe_accuracy says."""
     (x, y), (x_test, y_test) = train, test
     g = torch.Generator().manual_seed(seed)
-    weights = torch.empty(len(x), CLASSES, WIDTH).uniform_(-(WIDTH**-0.5), WIDTH**-0.5, generator=g)
-    biases = torch.empty(len(x), 1, CLASSES).uniform_(-(WIDTH**-0.5), WIDTH**-0.5, generator=g)
     order = torch.randperm(x.shape[1], generator=g)
+    weight = torch.empty(CLASSES, WIDTH).uniform_(-(WIDTH**-0.5), WIDTH**-0.5, generator=g)
+    bias = torch.empty(CLASSES).uniform_(-(WIDTH**-0.5), WIDTH**-0.5, generator=g)
     found = []
     for k in range(len(x)):
         generator = copy.deepcopy(generators[k]).requires_grad_(trained) if generators else None
-        model = _Eq4(weights[k], biases[k, 0], generator)
+        model = _Eq4(weight, bias, generator)
         optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=SETTINGS.lr)
         for _ in range(SETTINGS.epochs):
             for rows in order.split(SETTINGS.batch_size):
@@ -84,6 +84,16 @@ def test_stacked_probes_are_what_torch_makes_of_each_alone():
     found = probe_accuracy(train, test, CLASSES, SETTINGS, seed=5)
     assert found.tolist() == _by_hand(train, test, 5)
     assert 0.4 < found.mean() < 1, "neither chance nor perfect, so that differences would show"
+
+
+def test_a_probe_does_not_hang_on_those_beside_it():
+    """Codes of an untrained encoder, which methods share to the bit, had other floors beside more codes."""
+    (x, y), (x_test, y_test) = _data(0, 3, 100), _data(1, 3, 60, noise=2.0)
+    together = probe_accuracy((x, y), (x_test, y_test), CLASSES, SETTINGS, 5)
+    for probes in ([1], [2, 1], [1, 1]):
+        found = probe_accuracy((x[probes], y[probes]), (x_test[probes], y_test[probes]), CLASSES, SETTINGS, 5)
+        assert torch.equal(found, together[probes])
+    assert len(set(together.tolist())) == 3
 
 
 def test_an_answer_is_right_if_it_is_among_the_likeliest():
@@ -118,17 +128,16 @@ def test_probes_of_a_number_from_each_part_are_what_torch_makes_of_each_alone():
     torch.manual_seed(0)
     x, x_test = (rows[:, :, None] + torch.randn(*rows.shape[:2], parts, WIDTH) for rows in (x, x_test))
     g = torch.Generator().manual_seed(5)
-    heads = [
-        torch.empty(2, *shape).uniform_(-(parts**-0.5), parts**-0.5, generator=g)
-        for shape in ((CLASSES, parts), (1, CLASSES))
-    ]
-    maps = [torch.empty(2 * parts, *shape).uniform_(-bound, bound, generator=g) for shape in ((1, WIDTH), (1, 1))]
     order, expected = torch.randperm(100, generator=g), []
+    start = [
+        torch.empty(shape).uniform_(-(parts**-0.5), parts**-0.5, generator=g)
+        for shape in ((CLASSES, parts), (CLASSES,))
+    ]
+    of_part = [torch.empty(shape).uniform_(-bound, bound, generator=g) for shape in ((1, WIDTH), (1,))]
     for k in range(2):
         head, *each = nn.Linear(parts, CLASSES), *(nn.Linear(WIDTH, 1) for _ in range(parts))
-        head.load_state_dict({"weight": heads[0][k], "bias": heads[1][k, 0]})
-        for n, linear_map in enumerate(each):
-            linear_map.load_state_dict({"weight": maps[0][parts * k + n], "bias": maps[1][parts * k + n, 0]})
+        for module, (weight, bias) in ((head, start), *((one, of_part) for one in each)):
+            module.load_state_dict({"weight": weight, "bias": bias})
         model = nn.ModuleList([head, *each])
 
         def says(x: torch.Tensor, head=head, each=each) -> torch.Tensor:
