@@ -70,7 +70,7 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
     Found images are matched with the user's so that errors are least in sum; `psnr` is the mean over them, `recovered`
     the share of at least 30 dB, `labels` the share of the user's labels that were found, in any order, where any were
     needed.
-    `setting` is `another-user` for the same against the images of the next user, if there is one: what chance gives.
+    `setting` is `another-user` for the same against the next user's, if there is one: what chance gives.
     The mean over users of whom there are images. An image that is the same counts 120 dB.
     """
     users = _users(run, "inverted", "found", "true")
@@ -80,16 +80,24 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
         near = psnr(found, true)
         measured = {("psnr", "decibel", ""): near.mean(), ("recovered", "fraction", ""): (near >= 30).mean()}
         if f"inverted/{user}/taken-for" in run.samples:
-            both = (run.samples[f"inverted/{user}/{what}"] for what in ("taken-for", "labels"))
-            taken, labels = (Counter(values.tolist()) for values in both)
-            measured["labels", "fraction", ""] = (taken & labels).total() / labels.total()
+            measured["labels", "fraction", ""] = _share_found(run, user, user)
         if len(users) > 1:
-            other = run.samples[f"inverted/{users[(position + 1) % len(users)]}/true"]
-            measured["psnr", "decibel", "another-user"] = psnr(found, other).mean()
+            other = users[(position + 1) % len(users)]
+            measured["psnr", "decibel", "another-user"] = psnr(found, run.samples[f"inverted/{other}/true"]).mean()
+            if f"inverted/{user}/taken-for" in run.samples:
+                measured["labels", "fraction", "another-user"] = _share_found(run, user, other)
         for key, value in measured.items():
             rows.setdefault(key, []).append(float(value))
     for (metric, unit, setting), values in rows.items():
         yield result(metric, unit, float(np.mean(values)), role="attacker-inversion", setting=setting)
+
+
+def _share_found(run: RunFolder, user: int, of: int) -> float:
+    """The share of the labels `of` a user that images made of another's update were taken for."""
+    taken, labels = (
+        Counter(run.samples[f"inverted/{k}/{what}"].tolist()) for k, what in ((user, "taken-for"), (of, "labels"))
+    )
+    return (taken & labels).total() / labels.total()
 
 
 def psnr(found: np.ndarray, true: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """What all are asked alike: whose codes, answers and images these are, held against the models themselves."""
 
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,7 @@ def check_answers(answers: Any = answers) -> None:
         np.testing.assert_allclose(found[f"answers/turned/{who}"], np.mean(unseen, axis=0))
     assert not np.array_equal(found["answers/own"], found["answers/shared"])
     assert np.bincount(found["answers/client"]).tolist() == [len(labels) for labels in truth.values()]
+    assert found["answers/label"].tolist() == np.concatenate(list(truth.values())).tolist()
 
 
 def _right(model: Any, dealt: Partition, rows: torch.Tensor) -> np.ndarray:
@@ -204,6 +206,30 @@ def check_translated(translated: Any = translated) -> None:
     made = torch.from_numpy(found["translated/ink/tilted"]).float() / 255
     nearest = (everyones - made[:, None]).abs().amax(dim=(2, 3, 4)).amin(dim=1)
     assert nearest.max() < 0.01, "z of each image, c of one of the target's"
+
+
+class _Marking(Algorithm):
+    """Puts into the first pixel of each image for which client it was made."""
+
+    def restyled(
+        self, members: list[Any], draw: torch.Generator, x: torch.Tensor, y: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        made = x.repeat(len(members), 1, 1, 1, 1)
+        made[..., 0, 0] = torch.arange(len(members))[:, None, None] / 255
+        return {"restyle/test-restyled": made}
+
+
+def check_restyled(translated: Any = translated) -> None:
+    """By a method's own re-styling: the source's images, for the first of the target's clients."""
+    found, first = translated(run(_Marking)), {"ink": 0, "pen": 2, "tilted": 4}
+    for source, (target, client) in product(first, first.items()):
+        made = found[f"translated/{source}/{target}"]
+        assert (made[..., 0, 0] == client).all()
+        assert np.array_equal(made[..., 1:, :], found[f"real/{source}"][..., 1:, :])
+
+
+def test_a_re_styled_image_is_its_sources_in_its_targets_style():
+    check_restyled()
 
 
 def _place(dealt: Partition, style: int, image: np.ndarray) -> int:
@@ -296,6 +322,11 @@ BUGS = {
     "own answers by the shared model": (
         "_own_answers", "algorithm.scores(m, x, y)", "trained.objective.scores(algorithm.global_model(m), x, y)",
         check_answers, answers),
+    "answers beside other labels": (
+        "answers", "torch.cat([y for _, y in tested]).numpy()", "torch.cat([y for _, y in tested]).flip(0).numpy()",
+        check_answers, answers),
+    "the target's images for the source's": (
+        "_by_restyling", "yield (source, target), part", "yield (target, source), part", check_restyled, translated),
     "the source's decoder": (
         "_by_exchange", "in models.items():", "in [(b, models[a]) for b in models]:", check_translated, translated),
     "counterparts of other images": (

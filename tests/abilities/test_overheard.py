@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from abilities import Trained
-from abilities.overheard import _alike, _by_discriminator, membership
+from abilities.overheard import _alike, _asked, _by_discriminator, membership
 from attacks.listeners import listeners
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
@@ -76,6 +76,18 @@ def test_membership_is_asked_of_images_as_the_user_sees_them():
         with torch.no_grad():
             expected = twin.discriminator(2 * negative - 1, dealt.labels[rows], whole)
         np.testing.assert_allclose(found[f"membership/0/{who}"], expected, atol=1e-6)
+
+
+def test_others_have_labels_that_the_user_has():
+    """What a discriminator says of a label that it has never seen would tell members from others by that alone."""
+    of = _followed(styles={"ink": "digits-plain[::8]"}, clients_per_style=2, deal={"name": "shards", "each": 5})
+    for user in (0, 1):
+        pairs = _asked(of, user, of.dealt.all_test, 40)
+        others = set(of.dealt.labels[pairs["others"]].tolist())
+        assert others
+        assert others <= set(of.dealt.labels[of.dealt.clients[user]].tolist())
+        assert len(pairs["members"]) == len(pairs["others"]) <= 40
+        assert set(pairs["members"].tolist()) <= set(of.dealt.clients[user].tolist())
 
 
 def test_nothing_is_asked_of_a_discriminator_that_nobody_has_sent():

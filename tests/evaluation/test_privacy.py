@@ -105,6 +105,7 @@ def test_inversion_beside_what_chance_gives(tmp_path):
     assert found["recovered", ""] == 0.5, "all of the first user's, in whatever order, none of the second's"
     assert found["labels", ""] == 0.75, "both of the first user's, one of the second's"
     assert found["psnr", "another-user"] < 12 < found["psnr", ""]
+    assert found["labels", "another-user"] == 0.75, "their labels are the same"
 
 
 def test_chance_is_what_comes_near_the_images_of_the_next_user(tmp_path):
@@ -112,8 +113,11 @@ def test_chance_is_what_comes_near_the_images_of_the_next_user(tmp_path):
     true = np.random.default_rng(5).integers(0, 256, (3, 2, 1, 8, 8), dtype=np.uint8)
     arrays = {f"inverted/{k}/true": true[k] for k in range(3)}
     arrays |= {f"inverted/{k}/found": true[(k + 1) % 3] for k in range(3)}
+    arrays |= {f"inverted/{k}/labels": np.array([k, k]) for k in range(3)}
+    arrays |= {f"inverted/{k}/taken-for": np.array([(k + 1) % 3, 9]) for k in range(3)}
     found = {(r["metric"], r["setting"]): r["value"] for r in inversion(_run(tmp_path, arrays))}
     assert found["psnr", "another-user"] > 100
+    assert (found["labels", "another-user"], found["labels", ""]) == (0.5, 0)
     assert found["psnr", ""] < 12
 
 
