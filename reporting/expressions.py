@@ -256,9 +256,11 @@ class Number:
     def __eq__(self, other: Any) -> Any:
         """Of every seed: an identity is no matter of chance."""
         difference = self - other
-        return (
-            difference if isinstance(difference, Unknown) else all(abs(d) < 1e-12 for d in difference.values.values())
-        )
+        if isinstance(difference, Unknown):
+            return difference
+        if difference.random:
+            self.referee.seeds.append(len(difference.values))
+        return all(abs(d) < 1e-12 for d in difference.values.values())
 
     __hash__ = None  # type: ignore[assignment]
 

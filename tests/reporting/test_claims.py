@@ -175,6 +175,20 @@ def test_an_identity_holds_with_every_seed_or_not_at_all():
     assert _said("q('accuracy', method='a') == 0.5", a=[0.5, 0.6, 0.5]).verdict == "contradicted"
 
 
+@pytest.mark.parametrize(
+    ("a", "verdict", "seeds"),
+    [
+        ([0.5], "for", 1),
+        ([0.6], "against", 1),
+        ([0.5, 0.5, 0.5], "supported", 3),
+    ],
+)
+def test_an_identity_rests_on_its_seeds_as_any_comparison_does(a, verdict, seeds):
+    asked = "q('accuracy', method='a') == 0.5 and q('accuracy', method='b') > 0.4"
+    found = _said(asked, a=a, b=[0.90, 0.91, 0.92])
+    assert (found.verdict, found.seeds) == (verdict, seeds)
+
+
 def test_a_clients_number_is_meant_only_where_it_is_asked_for():
     place = {"metric": "accuracy", "method": "a"}
     over = _over([place | {"value": 0.3}, place | {"value": 0.9, "client": "client-1"}])
