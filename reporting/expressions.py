@@ -392,14 +392,20 @@ def _unknown(truths: list[Truth], *, otherwise: bool) -> Truth:
 
 @dataclass(frozen=True, eq=False)
 class Count:
-    """How many of several comparisons hold: between so many and so many."""
+    """How many of several comparisons hold.
+
+    Attributes:
+        least, most: between so many and so many.
+        open: what is unknown of them; False if nothing is.
+    """
 
     least: int
     most: int
+    open: Truth
 
     def _known(self, compare: Callable[[float, float], bool], bound: float) -> Truth:
         truths = {compare(self.least, bound), compare(self.most, bound)}
-        return truths.pop() if len(truths) == 1 else Unknown()
+        return truths.pop() if len(truths) == 1 else self.open
 
     def __gt__(self, bound: float) -> Any:
         return self._known(operator.gt, bound)
@@ -409,7 +415,7 @@ class Count:
 
     def __eq__(self, number: Any) -> Any:
         if self.least < self.most and self.least <= number <= self.most:
-            return Unknown()
+            return self.open
         return self.least == number == self.most
 
     __hash__ = None  # type: ignore[assignment]
@@ -590,10 +596,10 @@ class Evaluator:
     def sum(self, values: Iterable[Any]) -> Any:
         """The sum, unknown if one is; of comparisons how many hold, as far as that is known."""
         found = self.referee.counted(values)
-        if any(isinstance(value, bool) for value in found):
+        if any(isinstance(value, bool | Hidden) for value in found):
             unknown = sum(isinstance(truth, Unknown) for truth in self.tally.count(found))
             held = sum(truth is True for truth in found)
-            return Count(held, held + unknown)
+            return Count(held, held + unknown, _unknown(found, otherwise=False))
         total: Any = 0
         for value in found:
             total = value + total if isinstance(value, Unknown) else total + value

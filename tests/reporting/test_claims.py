@@ -974,6 +974,32 @@ def test_counted_comparisons_are_each_decided_at_a_stricter_level():
     assert _most(pairs, 5, NO_MAX.replace("sum(", "all(").removesuffix(" > 1")).verdict == "supported"
 
 
+@pytest.mark.parametrize("counted", ["ab", "bb", "bx", "xb"])
+@pytest.mark.parametrize("asked", ["> 1", ">= 2", "== 2"])
+def test_a_count_that_noise_leaves_open_was_measured(counted, asked):
+    """Without it those that are left would all hold."""
+    ask = f"all(sum(q('accuracy', method=m) > 0.5 for m in ms) {asked} for ms in ('{counted}', 'cd', 'xz'))"
+    high = [0.90, 0.91, 0.92]
+    rows = _records(
+        [
+            {"metric": "accuracy", "method": m, "seed": str(seed), "value": value}
+            for m, values in {"a": high, "b": [0.9, 0.1, 0.7], "c": high, "d": high}.items()
+            for seed, value in enumerate(values)
+        ]
+    )
+    evaluator = Evaluator(Shelf.of(rows), partly=True)
+    evaluator.referee.spreads = {}
+    assert evaluator.truth(ask) is None
+    assert evaluator.truth(ask.replace(counted, "ac")) is True
+
+
+def test_what_noise_hides_of_a_count_leaves_a_claim_undecided():
+    ask = "all(sum(q('accuracy', method=m) > 0.5 for m in ms) > 1 for ms in ('ab', 'cd', 'xz'))"
+    high = [0.90, 0.91, 0.92]
+    assert _said(ask, a=high, b=[0.9, 0.1, 0.7], c=high, d=high).verdict == "undecided"
+    assert _said(ask, a=high, b=high, c=high, d=high).verdict == "for"
+
+
 @pytest.mark.parametrize("truths", list(itertools.product([True, False, None], repeat=3)))
 @pytest.mark.parametrize("bound", [0, 1, 2, 3])
 def test_a_count_is_known_when_no_completion_changes_it(truths, bound):
