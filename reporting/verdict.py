@@ -288,7 +288,10 @@ def _trend(
     if not differences:
         return _without_trend(firm, "no seed that the reference row has, too")
     if is_counted(ours) and is_counted(reference[0]):
-        same = np.sign(np.mean([*differences])) == np.sign(theirs)
+        ahead = float(np.mean([*differences]))
+        if abs(ahead) <= ROUNDING * abs(ours.mean):
+            return Judgement(Verdict.WITHIN_NOISE, "a tie, counted")
+        same = (ahead > 0) == (theirs > 0)
         return Judgement(Verdict.TREND_HOLDS if same else Verdict.TREND_FAILS, "counted, no test")
     above = above_zero(differences, spread)
     if isnan(above):

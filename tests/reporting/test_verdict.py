@@ -116,6 +116,15 @@ def test_what_is_counted_is_compared_without_a_test_only_with_what_is():
     assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 300}), theirs)).verdict == Verdict.TREND_FAILS
 
 
+@pytest.mark.parametrize("theirs", [200, 400])
+@pytest.mark.parametrize("reference", [{"0": 250.0}, {"0": 250.0 + 1e-8}, {"0": 250.0, "1": 250.0}])
+def test_a_counted_tie_is_on_neither_side(reference, theirs):
+    ours = _ours(250.0, 250.0, metric="parameters", **REDUCED)
+    beside = replace(ours, values=reference), Printed(theirs, "parameters", "count")
+    judged = verdict(ours, Printed(300, "parameters", "count"), beside)
+    assert (judged.verdict, judged.why) == (Verdict.WITHIN_NOISE, "a tie, counted")
+
+
 def _sf(values, std: float, degrees: float) -> float:
     """By a t-test with the larger deviation, and whatever degrees."""
     values = np.asarray(values)
