@@ -933,6 +933,16 @@ def test_deviations_are_compared_by_an_f_test():
     assert wider(alike, alike) == 0.5
 
 
+def test_one_of_several_comparisons_of_deviations_is_false_at_a_stricter_level():
+    """p = 0.03, which of two comparisons is no news."""
+    ratio = float(np.sqrt(stats.f.isf(0.03, 4, 4)))
+    low, high = [*_spread(0.01, 5)], [*_spread(ratio * 0.01, 5)]
+    one, other = (f"sd('accuracy', method='{m}') > sd('accuracy', method='{n}')" for m, n in ("ab", "cd"))
+    several = {"a": low, "b": high, "c": [*_spread(0.1, 5)], "d": low}
+    assert _said(one, **several).verdict == "contradicted"
+    assert _said(f"all([{one}, {other}])", **several).verdict == "undecided"
+
+
 SINGLE = "sd('accuracy',style='x',method='a') > sd('accuracy',style='x',method='b')"
 stds = st.floats(0.001, 1)
 

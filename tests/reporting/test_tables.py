@@ -146,6 +146,22 @@ def test_below_the_table_stands_how_to_read_it():
     assert "\n- " not in legend
 
 
+@pytest.mark.parametrize(
+    ("noise", "verdict"), [(0.0001, Verdict.TREND_HOLDS), (0.3, Verdict.WITHIN_NOISE), (0, Verdict.WITHIN_NOISE)]
+)
+def test_a_row_with_one_seed_is_judged_by_the_noise_of_the_others(noise, verdict):
+    """Of FedPer, which has one, the paper's trend is there if that noise is small, and if nothing is known of it none
+    is."""
+    records = _as_if_measured("table1", seeds=3).assign(differs="training.rounds")
+    records = records[(records["method"] != "fedper") | (records["seed"] == "0")]
+    turned = records.groupby("method").ngroup() + records["seed"].astype(int)  # so that differences within seeds vary
+    records = records.assign(value=records["value"] + noise * (turned % 3))
+    cells = _cells("table1", records).query("method == 'fedper' and ours == ours")
+    apart = cells[cells["verdict"] != Verdict.NOT_COMPARABLE]
+    assert len(apart) == 7
+    assert set(apart["verdict"]) == {verdict}
+
+
 def test_of_several_scales_the_best_evidence_stands_in_a_cell_and_trends_stay_within_a_scale():
     """All of the paper's cells in a reduced scale; in a better one FedPer alone, which then has no row beside it."""
     reduced = _as_if_measured("table1", seeds=2).assign(scale="small", differs="training.rounds", budget="0.1")
