@@ -74,12 +74,18 @@ def read_rows(file: Path) -> pd.DataFrame:
     for column in ("value", "budget"):
         known = pd.to_numeric(records[column], errors="coerce").notna() | (records[column] == "")
         _refuse_odd(file, records[column], known, f"a {column} must be a number or empty")
+    budget, stand_in, seed = records["budget"], records["stand_in"], records["seed"]
+    share = pd.to_numeric(budget).fillna(0.0)  # of an empty one nothing is known
+    _refuse_odd(file, budget, np.isfinite(share) & (share >= 0), "a budget must be finite and not negative")
+    _refuse_odd(file, stand_in, stand_in.isin(["", "yes"]), "a stand_in must be yes or empty")
     _refuse_odd(file, records["status"], records["status"].isin(["ok", "diverged"]), "a status must be ok or diverged")
     ok, value = records["status"] == "ok", records["value"]
     _refuse_odd(file, value, ok | (value == ""), "one that diverged has no value")
     _refuse_odd(file, value, ~ok | np.isfinite(pd.to_numeric(value)), "one that is ok must have a finite value")
     run = records["run"].str.fullmatch(r"([^/\s]+(/[^/\s]+){4}( |$))*")
     _refuse_odd(file, records["run"], run, "a run must be named paper/condition/method/variant/seed")
+    whole = (records["run"] == "") | seed.str.fullmatch(r"[0-9]+")
+    _refuse_odd(file, seed, whole, "the seed of a run must be a whole number")
     twice = records.drop_duplicates([*CELL, "value"])
     twice = twice[twice.duplicated(CELL)]
     if len(twice):

@@ -91,6 +91,13 @@ def test_a_folder_without_records(tmp_path):
         (lambda rows: rows.assign(value="high"), "line 2: a value must be a number or empty, got 'high'"),
         (lambda rows: pd.concat([rows, rows.assign(value=0.6)]), "line 3: accuracy of p/c/m/v/1 is there already"),
         (lambda rows: rows.assign(budget="half"), "line 2: a budget must be a number or empty, got 'half'"),
+        (lambda rows: rows.assign(budget="-0.5"), "line 2: a budget must be finite and not negative, got '-0.5'"),
+        (lambda rows: rows.assign(budget="inf"), "line 2: a budget must be finite and not negative, got 'inf'"),
+        (lambda rows: rows.assign(stand_in="Yes"), "line 2: a stand_in must be yes or empty, got 'Yes'"),
+        (lambda rows: rows.assign(stand_in="1"), "line 2: a stand_in must be yes or empty, got '1'"),
+        (lambda rows: rows.assign(seed="one"), "line 2: the seed of a run must be a whole number, got 'one'"),
+        (lambda rows: rows.assign(seed=""), "line 2: the seed of a run must be a whole number, got ''"),
+        (lambda rows: rows.assign(seed="1.5"), "line 2: the seed of a run must be a whole number, got '1.5'"),
         (
             lambda rows: rows.assign(run="p/c/m/1"),
             "line 2: a run must be named paper/condition/method/.*, got 'p/c/m/1'",
@@ -107,6 +114,15 @@ def test_a_file_that_is_no_table_of_records(change, said, tmp_path):
     change(rows).to_csv(tmp_path / "records.csv", index=False)
     with pytest.raises(InputError, match=said):
         read_rows(tmp_path / "records.csv")
+
+
+def test_what_a_record_may_have(tmp_path):
+    """Of a run or of none, as averages have, with nothing known of its training or all."""
+    row = {"value": 0.5, "status": "ok", "metric": "accuracy", "run": "p/c/m/v/1"}
+    others = ({"run": "", "seed": ""}, {"budget": "", "stand_in": "yes"}, {"budget": "0"}, {"budget": "1.5"})
+    rows = _rows(row, *(row | {"metric": str(n)} | other for n, other in enumerate(others)))[COLUMNS]
+    rows.to_csv(tmp_path / "records.csv", index=False)
+    assert len(read_rows(tmp_path / "records.csv")) == 5
 
 
 @pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[::-1]])
