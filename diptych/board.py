@@ -67,7 +67,8 @@ def _figures(paper: str, config: Paper, folder: Path) -> list[dict[str, str]]:
     read, rows = cache(_records_of), []
     for name in dict.fromkeys([*numbered, *config.figures]):
         figure = config.figures.get(name)
-        drawn = {file.parent.parent: file for file in sorted(folder.glob(f"*/figures/{paper}-{name}.png"))}
+        places = [file.parent.parent for file in sorted(folder.glob(f"*/figures/{paper}-{name}.png"))]
+        drawn = [place for place in places if record_files(place)]
         several = [_drawn_from(paper, figure, read(place)) for place in drawn] if figure else []
         shown = min(filter(None, several), key=lambda found: found.rank, default=None)
         rows.append(

@@ -80,7 +80,7 @@ def verify(folder: Path, board: Path | None = None) -> Verified:
         with tempfile.TemporaryDirectory() as made:
             write_board(board_of(folder), titles(), Path(made) / board.name)
             same[board] = _content(board) == _content(Path(made) / board.name)
-    return Verified(pd.DataFrame(runs), same)
+    return Verified(pd.DataFrame(runs, columns=["folder", "scale", "run", "state"]), same)
 
 
 def remake(folder: Path) -> list[Path]:

@@ -201,6 +201,23 @@ def test_records_without_a_row(command, tmp_path, capsys):
     assert "records.csv: there is no record in it" in capsys.readouterr().err
 
 
+def test_records_of_no_run_are_verified(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    records = read_csv(REFERENCE / "untrained" / "records.csv.gz").assign(run="")
+    records.to_csv(tmp_path / "mine" / "records.csv", index=False)
+    assert main(["verify", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.strip() == "0 of 0 files are those of the records"
+
+
+def test_figures_without_records_are_on_no_board(tmp_path):
+    shutil.copytree(REFERENCE / "untrained", tmp_path / "untrained")
+    for name in ("untrained", "others"):
+        (tmp_path / name / "figures").mkdir(parents=True, exist_ok=True)
+        (tmp_path / name / "figures" / "fedinb-figure14.png").touch()
+    figures = board_of(tmp_path).figures.set_index(["paper", "figure"])
+    assert figures.loc[("fedinb", "figure14"), "drawn"] == "untrained"
+
+
 def test_how_far_records_are_from_the_published_is_what_it_is_today():
     """Of each run that is specified as it was: keys that differ and share of the training, of the run or of a cell."""
     checked = 0
