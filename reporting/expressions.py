@@ -459,18 +459,26 @@ class Tally:
 
 @dataclass(frozen=True)
 class Shelf:
-    """The records of one paper and experiment with averages, without controls, to be found by their columns."""
+    """The records of one paper and experiment with averages, without controls, to be found by their columns.
+
+    Attributes:
+        cells: of each record, a number for the cell that it is of, under whatever tables that stands.
+        index: column -> value -> the rows that have it.
+        known: evidence by its rows, as far as it was asked for.
+    """
 
     records: list[Row]
+    cells: list[int]
     index: dict[str, dict[str, set[int]]]
     known: dict[tuple[int, ...], Evidence] = field(default_factory=dict)
 
     @classmethod
     def of(cls, records: pd.DataFrame) -> "Shelf":
-        """Column -> value -> the rows that have it."""
+        """All of these records."""
         found = {column: records.groupby(column).indices for column in IDENTITY}
         index = {c: {str(v): set(map(int, rows)) for v, rows in of.items()} for c, of in found.items()}
-        return cls(as_rows(records), index)
+        cells = records.groupby([column for column in IDENTITY if column not in ("table", "kind")]).ngroup()
+        return cls(as_rows(records), [*cells], index)
 
     def rows(self, columns: Mapping[str, str | list[str]]) -> set[int]:
         """The rows that have, in each column, the value or one of the values."""
@@ -487,7 +495,7 @@ class Shelf:
         """What these rows say, who must say the same for the same seed.
 
         Raises:
-            InputError: two cells match that are not the same.
+            InputError: two cells match that are not the same, or that have no seed in common to show it.
         """
         key = tuple(sorted(rows))
         if key not in self.known:
@@ -496,7 +504,11 @@ class Shelf:
             for row in found:
                 if not isnan(row["value"]):  # of a seed that diverged
                     of_seeds[row["seed"]].append(row["value"])
-            if any(max(several) - min(several) > ROUNDING for several in of_seeds.values()):
+            seeds = defaultdict(set)
+            for row in key:
+                seeds[self.cells[row]].add(self.records[row]["seed"])
+            unlike = any(max(several) - min(several) > ROUNDING for several in of_seeds.values())
+            if unlike or any(one.isdisjoint(other) for one, other in itertools.combinations(seeds.values(), 2)):
                 raise InputError(f"claims.csv: {asked} matches several numbers; name more columns")
             self.known[key] = merged(found)
         return self.known[key]

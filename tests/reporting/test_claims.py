@@ -232,6 +232,24 @@ def test_two_numbers_for_one_question_are_an_error():
         _over(rows).q("accuracy", method="a")
 
 
+def _of_methods_and_seeds(several: dict[str, str], **columns: str) -> list[dict]:
+    """Records of the same number, of each method with these seeds."""
+    asked = [(method, seed) for method, seeds in several.items() for seed in seeds]
+    return [{"metric": "accuracy", "method": m, "value": 0.5, "seed": seed} | columns for m, seed in asked]
+
+
+@pytest.mark.parametrize("several", [{"a": "12", "b": "34"}, {"a": "12", "b": "23", "c": "34"}])
+def test_two_cells_without_a_seed_in_common_are_no_one_number(several):
+    with pytest.raises(InputError, match="matches several numbers"):
+        _over(_of_methods_and_seeds(several)).q("accuracy")
+
+
+def test_a_number_may_stand_under_several_tables_with_other_seeds():
+    one, other = (_of_methods_and_seeds({"a": seeds}, table=t, kind=t) for t, seeds in (("x", "12"), ("y", "34")))
+    assert len(_over([*one, *other]).q("accuracy").values) == 4
+    assert len(_over(_of_methods_and_seeds({"a": "12", "b": "23"})).q("accuracy").values) == 3
+
+
 def test_the_papers_claims_on_the_papers_numbers():
     """What claims.csv says of the printed numbers comes out of our evaluation of the printed numbers."""
     tables = [published("fedstyle", name) for name in FEDSTYLE]
