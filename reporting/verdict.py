@@ -150,9 +150,9 @@ class Spread:
         residuals = values.sub(values.mean(axis=1), axis=0).fillna(0.0).to_numpy()
         degrees = values.count(axis=1).to_numpy() - 1.0
         size = np.abs(residuals).max()
-        if size <= ROUNDING * np.abs(values.to_numpy()[values.notna()]).max():  # a mean of equal values may be rounded
+        if size <= _rounding(values.to_numpy()[values.notna()]):  # a mean of equal values may be rounded
             return cls(0.0, float(degrees.min()))
-        products = (residuals / size) @ (residuals / size).T  # scaled, as fourth powers of tiny ones would vanish
+        products = (residuals / size) @ (residuals / size).T  # scaled, so that fourth powers stay within range
         freedom = np.trace(products) ** 2 / (products**2 / np.sqrt(np.outer(degrees, degrees))).sum()
         return cls(float(size * np.sqrt(np.trace(products) / degrees.sum())), float(freedom))
 
@@ -165,9 +165,15 @@ class Spread:
         """
         finite = [{seed: value for seed, value in group.items() if isfinite(value)} for group in groups]
         several = [(group, [*group.values()]) for group in finite if len(group) > 1]
-        wide = [(group, values) for group, values in several if np.std(values) > ROUNDING * abs(np.mean(values))]
+        wide = [(group, values) for group, values in several if np.std(values) > _rounding(values)]
         apart = len(wide) > 1 and stats.bartlett(*(values for _, values in wide)).pvalue < ALPHA
         return cls() if apart else cls.pooled(group for group, _ in wide or several)
+
+
+def _rounding(values: Collection[float]) -> float:
+    """How far apart computing leaves what is equal: by a share of the largest, or of 1, as of differences of numbers of
+    that size, which may themselves be zero."""
+    return ROUNDING * max(1.0, float(np.abs(np.asarray([*values])).max()))
 
 
 def is_counted(ours: Evidence) -> bool:

@@ -255,6 +255,16 @@ def test_rows_of_equal_values_narrow_no_spread():
     assert Spread.shared(equal) == Spread(0.0, 2), "of which there is none to be seen"
 
 
+@pytest.mark.parametrize("beside", [[], [[0.01, 0.0, -0.01]], [[0.01, 0.0, -0.01], [0.012, 0.002, -0.009]]])
+@pytest.mark.parametrize("left", [0.1 + 0.2 - 0.3, 1e-12])
+def test_what_computing_leaves_of_equal_values_is_no_spread(beside, left):
+    """Not even of a row of zeros, of which there is no share."""
+    rows = [*map(_by_seed, beside), {"0": 0.001}]
+    exact, rounded = (Spread.shared([*rows, _by_seed(row)]) for row in ([0.0] * 3, [left, 0.0, 0.0]))
+    assert rounded == exact
+    assert Spread.pooled([_by_seed([left, 0.0, 0.0])]) == Spread(0.0, 2)
+
+
 def test_a_run_that_diverged_is_left_out_of_the_spread_that_others_share():
     """By hand: -1, 0 and 1 have variance 1 with two degrees of freedom."""
     diverged = float("nan")
