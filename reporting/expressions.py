@@ -505,8 +505,8 @@ class Shelf:
                 if not isnan(row["value"]):  # of a seed that diverged
                     of_seeds[row["seed"]].append(row["value"])
             seeds = defaultdict(set)
-            for row in key:
-                seeds[self.cells[row]].add(self.records[row]["seed"])
+            for number in key:
+                seeds[self.cells[number]].add(self.records[number]["seed"])
             unlike = any(max(several) - min(several) > ROUNDING for several in of_seeds.values())
             if unlike or any(one.isdisjoint(other) for one, other in itertools.combinations(seeds.values(), 2)):
                 raise InputError(f"claims.csv: {asked} matches several numbers; name more columns")
