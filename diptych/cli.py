@@ -68,6 +68,12 @@ def _check(options: argparse.Namespace) -> None:
             check_writable(file)
     if options.command in (_table, _claims, _board) and options.out.suffix != ".md":
         raise InputError(f"--out: must end in .md, got {options.out}")
+    if options.command in (_table, _claims) and options.records == options.out.with_suffix(".csv"):
+        raise InputError(
+            f"--out: must be another name than that of --records, whose file {options.records} would be lost"
+        )
+    if options.command is _judge and options.out.suffix != ".safetensors":
+        raise InputError(f"--out: must end in .safetensors, got {options.out}")
     if options.command is _report and options.out.suffix != ".html":
         raise InputError(f"--out: must end in .html, got {options.out}")
     if "data" in given:
@@ -201,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--board", type=Path, help="the board that was made of it")
 
     p = command("remake", _remake, "make the tables, claims and figures of a folder anew that are made of its records")
-    p.add_argument("folder", type=Path, help="likewise")
+    p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
 
     p = command("report", _report, "everything that records say, as one HTML file that opens from disk")
     p.add_argument("folders", type=Path, nargs="+", help="with records.csv in them, or in folders of theirs")
@@ -241,7 +247,8 @@ def _runs(options: argparse.Namespace) -> None:
     from diptych.study import load_study
 
     study = load_study(options.scale)
-    print("\n".join(study.tried if options.trials else study.specs))
+    for run in study.tried if options.trials else study.specs:
+        print(run)
 
 
 def _spec(options: argparse.Namespace) -> None:

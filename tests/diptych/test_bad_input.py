@@ -108,6 +108,15 @@ def test_results_that_cannot_be_written_are_noticed_before_the_work(tmp_path, ca
     (tmp_path / "o.md").mkdir()
     complains(capsys, ["records", "none.csv", "--out", str(tmp_path / "o.md")], ["o.md", "it is a folder"])
     complains(capsys, ["claims", "fedstyle", "--records", "r", "--out", "o.csv"], ["--out", "must end in .md"])
+    complains(capsys, ["judge", "r", "--out", "j.txt"], ["--out", "must end in .safetensors"])
+
+
+@pytest.mark.parametrize("command", [["table", "fedstyle-table1"], ["claims", "fedstyle"]])
+def test_records_are_not_written_over_by_what_is_made_of_them(command, tmp_path, capsys):
+    records = tmp_path / "r.csv"
+    records.write_text("kept")
+    complains(capsys, [*command, "--records", str(records), "--out", str(tmp_path / "r.md")], ["--out", "--records"])
+    assert records.read_text() == "kept"
 
 
 # ---- names
