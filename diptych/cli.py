@@ -301,6 +301,8 @@ def _train(options: argparse.Namespace) -> None:
 
     if options.scale and not options.out:
         raise InputError("--out: the folder of the run is needed, since its specification is in no file")
+    if not options.scale and not Path(options.spec).exists():
+        raise InputError(f"{options.spec}: there is no such file; of the name of a run --scale is needed as well")
     spec = _of_scale(options.spec, options.scale) if options.scale else read_spec(Path(options.spec))
     use_threads(1)  # those of --threads are clients'
     from diptych.training import train

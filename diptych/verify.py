@@ -106,6 +106,10 @@ def remake(folder: Path) -> list[Path]:
 
 def _records_in(folder: Path) -> list[Path]:
     files = sorted(folder.glob(RECORDS))
+    if not folder.is_dir():
+        raise InputError(f"{folder}: there is no such folder")
+    if any(folder.glob(Path(RECORDS).name)):
+        raise InputError(f"{folder}: is the folder of one scale; the one that it lies in is asked for")
     if not files:
         raise InputError(f"{folder}: there are no records in it; it must hold <name>/records.csv or records.csv.gz")
     return files

@@ -238,7 +238,7 @@ def test_a_method_on_an_objective_that_it_cannot_use(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, ["spec.yaml", "No such file"]),
+        (None, ["spec.yaml", "there is no such file", "--scale"]),
         (b"a: [1", ["spec.yaml", "is not YAML"]),
         (b"- 1\n- 2\n", ["spec.yaml", "must hold keys and values", "list"]),
         (b"\xff\xfe\x00", ["spec.yaml", "cannot be read"]),

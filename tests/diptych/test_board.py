@@ -194,6 +194,15 @@ def test_a_folder_without_records(command, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["verify", "remake"])
+def test_a_folder_of_one_scale_and_one_that_is_not_there(command, tmp_path, capsys):
+    (tmp_path / "records.csv").touch()
+    assert main([command, str(tmp_path)]) == main([command, str(tmp_path / "nowhere")]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path}: is the folder of one scale" in said
+    assert f"{tmp_path / 'nowhere'}: there is no such folder" in said
+
+
+@pytest.mark.parametrize("command", ["verify", "remake"])
 def test_records_without_a_row(command, tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     read_csv(REFERENCE / "untrained" / "records.csv.gz").iloc[:0].to_csv(tmp_path / "mine" / "records.csv", index=False)
