@@ -96,15 +96,23 @@ def _printed(layout: Layout) -> list[dict[str, str]]:
 
 
 def _of_runs(layout: Layout, runs: Iterable[Cell], column: str) -> list[dict[str, str]]:
-    """The keys of every cell of runs that the paper does not print: what their labels say, and in a column that is no
-    label the table's measures, or else whatever is asked for, all of which is of the same runs."""
+    """The keys of every cell of runs that the paper does not print: what their labels say, and where an axis is no
+    label the table's measures, or what the paper prints beside the same labels; where it prints nothing, whatever is
+    asked for, all of which is of the same runs."""
     labels = [run.spec.labels for run in runs]
     keys = layout.blocks + layout.rows + layout.columns
     places = dict.fromkeys(tuple(of.get(axis, "") for axis in keys) for of in labels)
-    free = [axis for axis in layout.columns if not any(axis in of for of in labels)]
+    free = [axis for axis in keys if not any(axis in of for of in labels)]
     measures = [{ABILITY: measure.ability, MEASURE: measure.name} for measure in layout.asked]
-    own = measures or [dict.fromkeys(free[-1:], column)]
-    return [dict(zip(keys, place, strict=True)) | of for place in places for of in own]
+    asked = [dict.fromkeys([axis for axis in free if axis in layout.columns][-1:], column)]
+    printed = _printed(layout)
+
+    def beside(place: dict[str, str]) -> list[dict[str, str]]:
+        alike = [p for p in printed if all(p[axis] == place[axis] for axis in layout.columns if axis not in free)]
+        return [dict(values) for values in dict.fromkeys(tuple((axis, p[axis]) for axis in free) for p in alike)]
+
+    known = [dict(zip(keys, place, strict=True)) for place in places]
+    return [place | of for place in known for of in measures or beside(place) or asked]
 
 
 def _having(layout: Layout, places: list[dict[str, str]], row: str, column: str) -> list[dict[str, str]]:

@@ -100,6 +100,8 @@ def test_lines_of_keys_that_an_anchor_brings_are_the_anchors(tmp_path):
             ("fedstyle-table1", "fedevg simclr", "digit mnist"),
             "no cell of fedstyle-table1 has the words 'fedevg simclr'",
         ),
+        (("fedstyle-table1", "fedavg simclr", "digit banana"), "no cell of fedstyle-table1 has the words"),
+        (("fedinb-table1", "fedavg", "0 banana"), "no cell of fedinb-table1 has the words"),
         (("fedstyle-tabel1", "fedavg", "digit"), "table: unknown name 'fedstyle-tabel1'"),
         (("fedstyle-table1", "fedavg simclr generalization", "office-home art"), "nothing is run for"),
     ],
@@ -148,7 +150,12 @@ def test_a_cell_that_no_paper_prints_is_of_the_runs_of_its_row(asked, runs):
             ("psfedgan-table1-last", "server-only", "split-1 mnist"),
             "psfedgan/mnist_split-1/server-only/default",
         ),
-        ("padpaf", ("padpaf-table1", "padpaf released", "mnist"), "padpaf/mnist_eight-clients/padpaf/released"),
+        (
+            "fedstyle",
+            ("fedstyle-table1", "fedavg momentum SimCLR generalisation", "digits MNIST"),
+            "fedstyle/digit_1_iid_simclr/fedavg/momentum",
+        ),
+        ("padpaf", ("padpaf-table1", "padpaf released", "client-3"), "padpaf/mnist_eight-clients/padpaf/released"),
     ],
 )
 def test_a_row_that_the_paper_has_not_is_of_its_runs_in_tables_of_the_papers_own_as_well(scale, asked, run):
