@@ -142,15 +142,13 @@ def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:
     if (paper, condition) == ("padpaf", "simpson"):
         case = next(part for part in (variant.partition(";")[0], "") if part in simpson.CASES)
         return {(simpson.digest(case, seed), simpson.code())}
-    specs = load_study(scale).specs if scale in names_in("scales") else {}
-    if run not in specs:
-        return set()
-    spec, name = specs[run], str(specs[run].algorithm["name"])
-    return (
-        {(spec.digest, code) for code in (training_code(name, overheard=spec.overheard), counted.code(spec))}
-        if name in algorithm_modules()
-        else set()
-    )
+    made = set()
+    for asking in {scale, "paper"} & set(names_in("scales")):  # what is counted is of the published specification
+        spec = load_study(asking).specs.get(run)
+        if spec and (name := str(spec.algorithm["name"])) in algorithm_modules():
+            codes = training_code(name, overheard=spec.overheard), counted.code(spec)
+            made |= {(spec.digest, code) for code in codes}
+    return made
 
 
 def _same(study: Study, output: Path, records: pd.DataFrame, made: Path) -> dict[Path, bool]:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from common.codehash import ROOT
+from diptych import counted
 from diptych.board import _figures, board_of, linked, titles
 from diptych.cli import main
 from diptych.configuration import read_paper
@@ -172,6 +173,13 @@ def test_what_is_not_of_the_records_is_made_again(tmp_path):
         assert (folder / file).read_bytes() == (REFERENCE / "fedstyle" / file).read_bytes()
     assert (folder / "notes.md").read_text() == "mine"
     assert not figure.with_suffix(".pdf").exists(), "only what was there"
+
+
+def test_what_is_counted_at_a_small_scale_is_what_today_would_count(tmp_path):
+    """Of the published specification, whatever the scale."""
+    (tmp_path / "tiny").mkdir()
+    counted.measure("tiny", tmp_path, tmp_path / "tiny" / "records.csv")
+    assert set(verify(tmp_path).runs["state"]) == {"as today's specification and code make them"}
 
 
 def test_what_today_would_make_of_a_run(tmp_path):
