@@ -76,15 +76,16 @@ def inversion(run: RunFolder) -> Iterator[dict[str, Any]]:
     users = _users(run, "inverted", "found", "true")
     rows: dict[tuple[str, str, str], list[float]] = {}
     for position, user in enumerate(users):
+        labelled = f"inverted/{user}/taken-for" in run.samples
         found, true = (run.samples[f"inverted/{user}/{what}"] for what in ("found", "true"))
         near = psnr(found, true)
         measured = {("psnr", "decibel", ""): near.mean(), ("recovered", "fraction", ""): (near >= 30).mean()}
-        if f"inverted/{user}/taken-for" in run.samples:
+        if labelled:
             measured["labels", "fraction", ""] = _share_found(run, user, user)
         if len(users) > 1:
             other = users[(position + 1) % len(users)]
             measured["psnr", "decibel", "another-user"] = psnr(found, run.samples[f"inverted/{other}/true"]).mean()
-            if f"inverted/{user}/taken-for" in run.samples:
+            if labelled:
                 measured["labels", "fraction", "another-user"] = _share_found(run, user, other)
         for key, value in measured.items():
             rows.setdefault(key, []).append(float(value))
