@@ -42,5 +42,5 @@ def config(tmp_path, monkeypatch) -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items):
-    """The file that takes longest comes first."""
-    items.sort(key=lambda item: item.path.stem != "test_main_path")
+    """The files that take longest, of all tests and of slow ones, come first."""
+    items.sort(key=lambda item: item.path.stem not in {"test_main_path", "test_slurm"})
