@@ -99,17 +99,25 @@ def chosen_of(trained: Trained, client: int, part: str, count: int) -> Tensor:
 
 def inferred(trained: Trained) -> Arrays:
     """`codes/...`, of every client's images by its model, and `crossed/...`, of its test images by everybody's."""
-    dealt = trained.dealt
-    everything = trained.trained_on if dealt.style_views else dealt.images[dealt.all_train.unique()]
-    untrained = with_statistics(
-        copied(trained.simulation.template), lambda model, x: {"features": model.encoder(x)}, everything
-    )
     rows: dict[str, list[np.ndarray]] = {}
-    for part in ("train", "test"):
-        for k in trained.clients:
+    for k in trained.clients:
+        untrained = _untrained(trained, k)
+        for part in ("train", "test"):
             for key, value in _of_client(trained, k, part, untrained).items():
                 rows.setdefault(key, []).append(value)
     return {key: np.concatenate(values) for key, values in rows.items()}
+
+
+def _untrained(trained: Trained, client: int) -> Any:
+    """What training starts from, with batch-norm statistics of the images that a trained model has them of: where they
+    stay with clients they take out what the images of one have in common, and everybody's would leave it in."""
+    dealt = trained.dealt
+    if trained.simulation.settings.buffers == "local":
+        images = trained.seen(client, dealt.clients[client], "train")
+    else:
+        images = trained.trained_on if dealt.style_views else dealt.images[dealt.all_train.unique()]
+    template = copied(trained.simulation.template)
+    return with_statistics(template, lambda model, x: {"features": model.encoder(x)}, images)
 
 
 def _of_client(trained: Trained, client: int, part: str, untrained: Any) -> Arrays:

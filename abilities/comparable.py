@@ -244,20 +244,21 @@ def translated(trained: Trained) -> Arrays:
     rows = {name: of_each_class(dealt, dealt.test[style], count) for name, style in styles.items()}
     shown = {name: trained.of_style(style, rows[name]) for name, style in styles.items()}
     labels = {name: dealt.labels[own] for name, own in rows.items()}
+    others = {name: of_each_class(dealt, dealt.train[style], count) for name, style in styles.items()}
+    learned_from = {name: trained.of_style(style, others[name]) for name, style in styles.items()}
     arrays = {
         f"{kind}/{a}/{b}": as_bytes(images)
-        for kind, translate in _translators(trained).items()
+        for kind, translate in _translators(trained, learned_from).items()
         for (a, b), images in translate(shown, labels)
     }
     if not arrays:
         return arrays
-    for source, style in styles.items():
-        others = of_each_class(dealt, dealt.train[style], count)
+    for source in styles:
         arrays |= {
             f"real/{source}": as_bytes(shown[source]),
             f"label/{source}": labels[source].numpy(),
-            f"other/{source}": as_bytes(trained.of_style(style, others)),
-            f"other-label/{source}": dealt.labels[others].numpy(),
+            f"other/{source}": as_bytes(learned_from[source]),
+            f"other-label/{source}": dealt.labels[others[source]].numpy(),
         }
     for a, b, known in _counterparts(trained, styles, rows):
         arrays[f"counterpart/{a}/{b}"] = as_bytes(known)
@@ -270,7 +271,7 @@ Pairs = Iterator[tuple[tuple[str, str], Tensor]]
 """(source, target), and the images."""
 
 
-def _translators(trained: Trained) -> dict[str, Callable[[Shown, Shown], Pairs]]:
+def _translators(trained: Trained, learned_from: Shown) -> dict[str, Callable[[Shown, Shown], Pairs]]:
     """What the arrays of images are called -> what makes them."""
     if (translate := translate_of(trained.algorithm)) is not None:
         members = torch.nn.ModuleList(trained.with_shared[:: trained.spec.data.clients_per_style])
@@ -278,7 +279,7 @@ def _translators(trained: Trained) -> dict[str, Callable[[Shown, Shown], Pairs]]
     if isinstance(trained.algorithm, Restyling):
         return {"translated": partial(_by_restyling, trained)}
     if has_decoder(trained):
-        return {"translated": partial(_by_exchange, trained)}
+        return {"translated": partial(_by_exchange, trained, learned_from)}
     return {}
 
 
@@ -303,13 +304,19 @@ def _by_restyling(trained: Trained, x: Shown, y: Shown) -> Pairs:
                 yield (source, target), part
 
 
-def _by_exchange(trained: Trained, x: Shown, _: Shown) -> Pairs:
-    """z of an image by its client's encoder, c of an image of the target's by its own, and the target's decoder."""
+def _by_exchange(trained: Trained, learned_from: Shown, x: Shown, _: Shown) -> Pairs:
+    """z of an image by its client's encoder; c of a training image of the target's, and the decoder, by its own.
+
+    Of a test image c would hold what the translation is measured against.
+    """
     models = dict(zip(x, trained.personal_models[:: trained.spec.data.clients_per_style], strict=True))
-    found = {name: looked_at(posteriors, model, x[name]) for name, model in models.items()}
+    z_of, c_of = (
+        {name: looked_at(posteriors, model, shown[name])[code] for name, model in models.items()}
+        for code, shown in (("z", x), ("c", learned_from))
+    )
     for a in x:
         for b, model in models.items():
-            z, c = found[a]["z"], found[b]["c"]
+            z, c = z_of[a], c_of[b]
             draw = torch.randint(len(c), (len(z),), generator=trained.stream("comparable", "exchange", a, b))
             yield (a, b), images_from(model, z, c[draw])
 

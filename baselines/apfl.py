@@ -40,7 +40,7 @@ class APFL(Algorithm):
         """Both steps use the models as they were before the batch (Algorithm 1), so v goes first."""
         w = [update.on("w") for update in self.objective.updates()]
         if self.reading == "fedstyle":
-            return [Update(names("v"), self.mixed_outputs_loss), *w]
+            return [Update(self.objective.updates()[0].which.below("v"), self.mixed_outputs_loss), *w]
         return [replace(u, which=u.which.below("v"), loss=self.mixed_weights(u)) for u in self.objective.updates()] + w
 
     def mixture(self, m: Any) -> dict[str, Tensor]:
@@ -57,6 +57,10 @@ class APFL(Algorithm):
         shared, local = self.objective.outputs(m.w, batch), self.objective.outputs(m.v, batch)
         mixed = [self.alpha * g.detach() + (1 - self.alpha) * z for g, z in zip(shared, local, strict=True)]
         return self.objective.criterion(m.v, mixed, batch)
+
+    def started(self, model: Any) -> list[Any]:
+        """Both."""
+        return [model.w, model.v]
 
     def global_model(self, model: Any) -> Any:
         """The shared w."""

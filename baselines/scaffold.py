@@ -1,6 +1,6 @@
 """SCAFFOLD: Karimireddy et al. 2020, Stochastic controlled averaging for federated learning."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -18,8 +18,10 @@ class Scaffold(Algorithm):
     gradients only if every step was the learning rate times a gradient. Public codes clip, add momentum, or change the
     server's control while clients still use it; none of that is here.
 
-    Controls cover parameters only, and all start at 0. What travels as `common` is a client's proposal for the server's
-    control, c + (|S| / N) (c_i+ - c_i), whose mean over the sampled clients S is line 17.
+    Controls cover parameters only, and all start at 0; whoever goes on from another run begins with that run's c as its
+    own, or what others have been would stay in every step, since c is then no mean of the c_i. What travels as `common`
+    is a client's proposal for the server's control, c + (|S| / N) (c_i+ - c_i), whose mean over the sampled clients S
+    is line 17.
     """
 
     shared = names("w", "common")
@@ -28,6 +30,11 @@ class Scaffold(Algorithm):
         """The model w, the client's control c_i (`own`), and the server's c (`common`)."""
         w = self.objective.model()
         return nn.ModuleDict({"w": w, "own": zeros_like(w), "common": zeros_like(w)})
+
+    def prepare(self, members: Sequence[Any], seed: int) -> None:
+        """c_i = c."""
+        for member in members:
+            member.own.load_state_dict(member.common.state_dict())
 
     def phases(self) -> list[Phase]:
         """Lines 7-14."""

@@ -12,7 +12,7 @@ from federation import Algorithm, Batch, Phase, Update, names, settings
 from objectives.cgan import alone, gan, images_of
 from objectives.classification import Classification
 
-UNSURE = -100  # a label that a cross-entropy does not count
+UNSURE = -1  # no label
 
 
 @settings
@@ -62,12 +62,13 @@ class SDAFL(Algorithm):
     def both_halves(self, m: Any, batch: Batch) -> Tensor:
         """The mean cross-entropy of own images and of shared ones whose labels are sure."""
         k = batch["other"] % m.announced["labels"].numel()
-        x, asked = m.announced["images"].flatten(0, 1)[k].float() / 255, m.announced["labels"].flatten()[k]
+        made, asked = m.announced["images"].flatten(0, 1)[k].float() / 255, m.announced["labels"].flatten()[k]
         with torch.no_grad():
-            sure, named = self.objective.outputs(m.received.w.eval(), {"x": x})[0].softmax(dim=1).max(dim=1)
+            sure, named = self.objective.outputs(m.received.w.eval(), {"x": made})[0].softmax(dim=1).max(dim=1)
         pseudo = torch.where(sure >= self.confidence, named, UNSURE)
         y = torch.cat([batch["y"], asked if self.labels == "client" else pseudo])
-        return self.objective.loss(m.w, {"x": torch.cat([batch["x"], x]), "y": y})
+        counts = y != UNSURE  # batch norm would see the others
+        return self.objective.loss(m.w, {"x": torch.cat([batch["x"], made])[counts], "y": y[counts]})
 
     def global_model(self, model: Any) -> Any:
         """w."""

@@ -13,6 +13,7 @@ from common.spec import Named, Spec
 from federation import Algorithm
 from networks import ENCODERS
 from objectives import OBJECTIVES, Objective
+from objectives.stargan import StarGAN
 
 
 def algorithm_class(name: str) -> type[Algorithm]:
@@ -44,11 +45,26 @@ def encoder_factory(spec: Spec) -> Callable[..., nn.Module]:
 
 
 def build_objective(spec: Spec, classes: int) -> Objective:
-    """The specification's objective for data with this many classes."""
+    """The specification's objective for data with this many classes.
+
+    Raises:
+        InputError: a setting is wrong, or does not go with the styles.
+    """
     name, settings = _split("objective", spec.objective)
     kind = OBJECTIVES[choose("objective.name", name, OBJECTIVES)]
     data = {"channels": spec.data.channels, "image_size": spec.data.image_size}
-    return checked(kind, "objective", settings, encoder=encoder_factory(spec), classes=classes, **data)
+    objective = checked(kind, "objective", settings, encoder=encoder_factory(spec), classes=classes, **data)
+    if isinstance(objective, StarGAN):
+        _refuse_unknown_domains(spec, objective)
+    return objective
+
+
+def _refuse_unknown_domains(spec: Spec, objective: StarGAN) -> None:
+    """Which would show when the first client that is beyond has its turn."""
+    if spec.data.pool == "together":
+        raise InputError("data.pool: StarGAN learns from the style of each image; with 'together' images have none")
+    if len(spec.data.styles) > objective.domains:
+        raise InputError(f"objective.domains: there are {len(spec.data.styles)} styles, got {objective.domains}")
 
 
 def build_algorithm(spec: Spec, classes: int) -> Algorithm:

@@ -2,10 +2,12 @@
 
 import hashlib
 import itertools
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -84,9 +86,13 @@ def train(
         if before is not None:
             started -= before
             progress.say(f"goes on after round {simulation.round}")
-        saved, out = time.monotonic(), RunFolder(folder)
-        out.begin(anew=before is None)
-        out.write_spec(spec)
+        saved, out = time.monotonic(), _Taken(RunFolder(folder), spec, anew=before is None)
+
+        def after_step(round: int, done: int, total: int) -> None:
+            out.begin()
+            progress(round, done, total)
+
+        simulation.progress = after_step
 
         def after_round(simulation: Simulation) -> None:
             nonlocal saved
@@ -94,8 +100,10 @@ def train(
                 simulation.scores += scores(Trained(simulation, dealt, spec))
             if simulation.round in spec.snapshots:
                 kept, samples = arrays(Trained(simulation, dealt, spec), at_the_end=False)
-                out.write_arrays(f"after-{simulation.round}.npz", kept | samples)
+                out.begin()
+                out.folder.write_arrays(f"after-{simulation.round}.npz", kept | samples)
             if time.monotonic() - saved >= checkpoint_every:
+                out.begin()
                 save(checkpoint, simulation, key, time.monotonic() - started)
                 saved = time.monotonic()
 
@@ -104,8 +112,9 @@ def train(
             progress.say(why)
         trained = time.monotonic() - started
         status = "diverged" if why else "ok"
-        _write_results(out, Trained(simulation, dealt, spec), status)  # whose models no scoring has had
-        out.write_provenance(
+        out.begin()
+        _write_results(out.folder, Trained(simulation, dealt, spec), status)  # whose models no scoring has had
+        out.folder.write_provenance(
             {
                 "status": status,
                 **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
@@ -178,8 +187,12 @@ def _refuse_to_invert_what_is_redrawn(spec: Spec, data: ClientData) -> None:
 
 
 def _given(spec: Spec, dealt: Partition, folder: Path) -> str:
-    """A hash of what a training is given besides its specification: its images, and the run that it starts from."""
+    """A hash of what a training is given besides its specification: its images, with what else is known of each and may
+    decide whose they are, and the run that it starts from."""
     digest = hashlib.sha256("".join(source.sha256 for source in dealt.sources).encode())
+    for source in dealt.sources:
+        for name, array in sorted(source.extra.items()):
+            digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
     if spec.start:
         digest.update((_started(spec, folder).path / "model.safetensors").read_bytes())
     return digest.hexdigest()[:12]
@@ -208,6 +221,22 @@ def _start(spec: Spec, folder: Path) -> dict[str, Tensor]:
 
 
 # ---- what is left behind
+
+
+class _Taken:
+    """A folder that a training takes when its first step is done: what is wrong with its settings has shown by then,
+    and whatever was there has been left alone."""
+
+    def __init__(self, folder: RunFolder, spec: Spec, *, anew: bool) -> None:
+        self.folder, self.spec, self.anew, self.lock, self.begun = folder, spec, anew, threading.Lock(), False
+
+    def begin(self) -> None:
+        """Once, whichever client's thread is first."""
+        with self.lock:
+            if not self.begun:
+                self.folder.begin(anew=self.anew)
+                self.folder.write_spec(self.spec)
+                self.begun = True
 
 
 def _write_model(path: Path, simulation: Simulation) -> None:

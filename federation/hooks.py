@@ -250,7 +250,13 @@ class Restyling(Protocol):
 
 
 def check(algorithm: Algorithm, training: TrainingSettings, rounds: Iterable[list[Tensor]]) -> None:
-    """Ask the algorithm whether it can work with these settings and data, see `Particular`; most can with all."""
+    """Ask the algorithm whether it can work with these settings and data, see `Particular`; most can with all.
+
+    Raises:
+        InputError: it cannot; or the server trains, too, which it does in fp32 alone.
+    """
+    alike = training.precision == "fp32" or not isinstance(algorithm, WorkingServer)
+    require(alike, "training.precision: must be 'fp32', as that of what the server trains")
     if isinstance(algorithm, Particular):
         algorithm.check(training, rounds)
 

@@ -10,7 +10,7 @@ from common.optimisers import State, decay, step
 from federation.algorithm import Batch, Phase, Update
 from federation.functional import call_with
 from federation.hooks import require
-from federation.local import Diverged, LocalWork
+from federation.local import Diverged, LocalWork, updates_of
 from federation.names import selected
 from federation.simulation import Simulation
 
@@ -29,15 +29,18 @@ class MappedWork(LocalWork):
             InputError: there is more to do than plain steps.
         """
         self._refuse_more_than_steps(phases)
+        everybody = len(clients) == self.population.clients
+        require(everybody, "training.participation: must be 1 where clients take each step together")
         member = self.population.lend(self.copies[0], clients[0])  # for its structure: it is given all their tensors
         for number, phase in enumerate(phases):
-            states = [State() for _ in phase.updates]
+            updates = updates_of(phase, self.template)
+            states = [State() for _ in updates]
             places = [f"{stage}/{client}/{number}" for client in clients]
             drawn = (self.drawn(round, client, number, phase, stage) for client in clients)
             for together in zip(*drawn, strict=True):
                 batch = stacked(together)
                 self.batches.update(places)
-                for update, state in zip(phase.updates, states, strict=True):
+                for update, state in zip(updates, states, strict=True):
                     if self.batches[places[0]] % update.every == 0:
                         self._mapped_step(round, update, phase, member, batch, state)
         yield from (self.population.members[client] for client in clients)

@@ -29,7 +29,8 @@ class FedDIRT(Algorithm):
     count, and stay as they are.
 
     Attributes:
-        weight: of the distance; 2 for MNIST and 10 for FashionMNIST (App. E.2). With 0 it is FedAvg.
+        weight: of the distance; 2 for MNIST and 10 for FashionMNIST (App. E.2). With 0 it is FedAvg, but
+            for the statistics of batch norm, which see the translations as well; the paper's network has none.
         through: translated to the `domains` of all clients, its own among them (Eq. 5); or to the space that is
             `shared` (Eq. 6), for which nothing has to be exchanged. Its points are codes, so that they become images
             by the client's own decoder.

@@ -120,7 +120,6 @@ class PSFedGAN(Algorithm):
         kept = stateless or one_round or training.optimiser_state == "persistent"
         require(kept, "training.optimiser_state: must be 'persistent', as the state of PS-FedGAN's server is")
         require(training.lr_decay == 1 or one_round, "training.lr_decay: must be 1, as for PS-FedGAN's server")
-        require(training.precision == "fp32", "training.precision: must be 'fp32', as that of PS-FedGAN's server")
 
     def scores(self, model: Any, x: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Users have no classifier; the cloud's is scored."""

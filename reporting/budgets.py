@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from reporting.canvas import PAPER, Line, empty, legend_of_all, lines_of
+from reporting.canvas import PAPER, Line, empty, legend_of_all, lines_of, of_every_seed
 from reporting.measures import chosen
 from reporting.records import published
 from reporting.verdict import SEEDS
@@ -29,23 +29,27 @@ def budget_points(records: pd.DataFrame, curves: Curves, started: Collection[str
     """A point for each number of a run: the `quantity`, `method`, `variant`, `scale`, `seed`, `share` and `value`.
 
     The `share` of a number at the end of a run is the run's budget; of one that the run scored after a round, with a
-    setting such as `rounds=5`, as much less as its rounds were fewer.
+    setting such as `rounds=5`, as much less as its rounds were fewer. Where a seed diverged there is none of any.
 
     Args:
         started: runs that start from another one. Its training is part of their budget however few rounds they have
             had, so that only their ends are points.
     """
-    ours = records[(records["control"] == "") & (records["status"] == "ok")]
+    ours = records[records["control"] == ""]
+    ours = ours.assign(value=pd.to_numeric(ours["value"]).where(ours["status"] == "ok"))
     rounds = ours["setting"].str.extract(r"(?:^|;)rounds?=(\d+)$")[0].astype(float)
     ours = ours.assign(round=rounds, setting=ours["setting"].str.replace(r"(?:^|;)rounds?=\d+$", "", regex=True))
     ours = ours[ours["round"].isna() | ~ours["run"].isin(started)]
     parts = [chosen(ours, PLAIN | dict(where)).assign(quantity=name) for name, where in curves.items()]
     points = pd.concat(parts or [ours.iloc[:0].assign(quantity="")], ignore_index=True)
-    last = points.groupby(["quantity", *LATER])["round"].transform("max")
+    alike = ["quantity", "budget", *(column for column in LATER if column != "run")]  # with the rounds of a lost run
+    last = points.groupby(alike)["round"].transform("max")
     budget = pd.to_numeric(points["budget"])
     share = (budget * points["round"] / last).fillna(budget)
-    points = points.assign(share=share, value=pd.to_numeric(points["value"])).dropna(subset=["share", "value"])
-    return points.drop_duplicates(["quantity", *LATER, "share"])
+    points = points.assign(share=share).dropna(subset=["share"]).drop_duplicates(["quantity", *LATER, "share"])
+    line = ["quantity", "scale", "method", "variant"]
+    lost = points["value"].isna().groupby([points[column] for column in line]).transform("any")
+    return pd.concat([points[~lost], of_every_seed(points[lost], line, "share")])
 
 
 def over_budget(points: pd.DataFrame, curves: Curves) -> Figure:

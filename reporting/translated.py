@@ -193,7 +193,8 @@ def _levels(rows: pd.DataFrame, metric: str) -> dict[str, float]:
 
     Of others there are only pairs of two domains; which share they are of all say the images that are not translated.
     """
-    means = rows.groupby(["control", "metric"])["value"].mean()
+    final = rows[rows["setting"] == "final"]  # on as many test images as curves are
+    means = final.groupby(["control", "metric"])["value"].mean()
     others = means.get(("other", f"{metric}_between"), means.get(("other", metric)))
     pairs = [means.get(("identity", wd)) for wd in ("wd", "wd_between")]
     found = {"identity": means.get(("identity", metric))}

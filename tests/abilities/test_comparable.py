@@ -2,15 +2,17 @@
 
 from functools import cache, partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.optim.swa_utils import update_bn
 
 from abilities import Trained, comparable
-from abilities.comparable import answers, asked, codes, translated
+from abilities.comparable import _by_exchange, answers, asked, codes, translated
 from abilities.features import mixed
 from baselines.centralized import Centralized
 from baselines.ditto import Ditto
@@ -25,6 +27,7 @@ from methods.fedstyle import FedStyle
 from methods.padpaf import PaDPaF
 from methods.ps_fedgan import PSFedGAN
 from networks import DualEncoder
+from objectives.objective import Model
 from partitions import Partition, partition
 from tests.digits import objective, prepared, simulate, spec, trained
 from tests.mutation import mutated
@@ -185,8 +188,8 @@ def test_who_has_no_head_has_no_answers():
 
 
 def check_translated(translated: Any = translated) -> None:
-    """By FedDVA z is of the image, c of one of the target's, and the decoder the target's; counterparts are the same
-    pictures, turned by the angle in between."""
+    """By FedDVA z is of the image, c of a training image of the target's, and the decoder the target's; counterparts
+    are the same pictures, turned by the angle in between."""
     of, dealt = run(FedDVA, network=partial(DualEncoder, width=4, latent=3)), split()
     found = translated(of)
     for style in (0, 2):
@@ -199,13 +202,48 @@ def check_translated(translated: Any = translated) -> None:
     assert "counterpart/ink/pen" not in found, "others' pictures"
     source, target = of.own[0], of.own[4]
     with torch.no_grad():
-        x, y = (torch.from_numpy(found[f"real/{name}"]).float() / 255 for name in ("ink", "tilted"))
+        x, y = (torch.from_numpy(found[name]).float() / 255 for name in ("real/ink", "other/tilted"))
         z = source.eval().encoder.z(x)[0]
         c = target.eval().encoder.c(y, target.encoder.z(y)[0])[0]
         everyones = torch.stack([target.decoder(z, row.expand(len(z), -1)) for row in c], dim=1).add(1).div(2)
     made = torch.from_numpy(found["translated/ink/tilted"]).float() / 255
     nearest = (everyones - made[:, None]).abs().amax(dim=(2, 3, 4)).amin(dim=1)
-    assert nearest.max() < 0.01, "z of each image, c of one of the target's"
+    assert nearest.max() < 0.01, "z of each image, c of one of the target's training images"
+
+
+class _Copying(nn.Module):
+    """c is the image."""
+
+    def z(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x[:, 0, 0], x[:, 0, 0]
+
+    def c(self, x: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return 2 * x - 1, x
+
+
+class _Showing(nn.Module):
+    """Decodes c alone."""
+
+    def forward(self, z: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        return c
+
+
+def check_exchange(exchanged: Any = _by_exchange) -> None:
+    """What only copies c shows training images of the target, and none that a translation is measured against."""
+    copying = Model(encoder=_Copying(), decoder=_Showing())
+    of = SimpleNamespace(
+        personal_models=[copying] * 2,
+        spec=SimpleNamespace(data=SimpleNamespace(clients_per_style=1)),
+        stream=lambda *_: torch.Generator().manual_seed(0),
+    )
+    shown, learned_from = ({name: torch.rand(9, 1, 4, 4) for name in "ab"} for _ in range(2))
+    for (_, target), made in exchanged(of, learned_from, shown, {}):
+        apart = (made[:, None] - learned_from[target]).abs().amax(dim=(2, 3, 4)).amin(dim=1)
+        assert apart.max() < 1e-6
+
+
+def test_what_is_exchanged_is_not_what_a_translation_is_measured_against():
+    check_exchange()
 
 
 class _Marking(Algorithm):
@@ -329,6 +367,8 @@ BUGS = {
         "_by_restyling", "yield (source, target), part", "yield (target, source), part", check_restyled, translated),
     "the source's decoder": (
         "_by_exchange", "in models.items():", "in [(b, models[a]) for b in models]:", check_translated, translated),
+    "c of what a translation is measured against": (
+        "_by_exchange", '("c", learned_from)', '("c", x)', check_exchange, _by_exchange),
     "counterparts of other images": (
         "_counterparts", "test[other][place]", "test[other][place.flip(0)]", check_translated, translated),
 }  # fmt: skip

@@ -73,11 +73,11 @@ def with_statistics_of(x: Tensor, simulation: Simulation) -> Any:
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_codes_are_of_what_each_client_sees(part):
     of, split, found = run(), run().dealt, inferred(run())
-    untrained = with_statistics_of(torch.cat([seen(k, split.train[k].unique()) for k in (0, 1)]), of.simulation)
     owner = found[f"codes/{part}/client"]
     assert np.bincount(owner).tolist() == [15, 15]
     for k, mine in enumerate({"train": split.clients, "test": split.tests}[part]):
         rows = found_among(found[f"codes/{part}/pixels"][owner == k], k, mine)
+        untrained = with_statistics_of(seen(k, split.clients[k]), of.simulation)  # whose own statistics stay, too
         assert found[f"codes/{part}/label"][owner == k].tolist() == split.labels[rows].tolist()
         models = {"codes/{}/untrained-": untrained, "codes/{}/": of.global_models[k], "own/codes/{}/": of.own[k]}
         for place, model in models.items():
@@ -86,8 +86,8 @@ def test_codes_are_of_what_each_client_sees(part):
                 torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_the_floor_has_the_statistics_of_training_images_where_all_see_them_as_they_are():
-    simulation, split = prepared(feddva(), buffers="local"), dealt()
+def test_the_floor_has_the_statistics_of_all_training_images_where_those_of_clients_travel():
+    simulation, split = prepared(feddva(), buffers="shared"), dealt()
     found = inferred(trained(simulation, samples={"images": 18, "probed": 30}))
     untrained = with_statistics_of(split.images[split.all_train.unique()].float() / 255, simulation)
     x = torch.from_numpy(found["codes/test/pixels"]).float().div(255).unflatten(1, (3, 8, 8))

@@ -9,6 +9,7 @@ import torch
 from baselines.fedavg import FedAvg
 from baselines.scaffold import Scaffold
 from common.spec import OptimiserSettings, ServerSettings
+from federation import Simulation
 from tests.digits import objective, same
 from tests.digits import simulate as simulate_digits
 from tests.mutation import mutated
@@ -90,6 +91,25 @@ def test_one_client_is_sgd():
     )
     for name, tensor in theirs.server.tensors.items():
         torch.testing.assert_close(ours.server.tensors[f"w.{name}"], tensor, atol=1e-9, rtol=0)
+
+
+def test_whoever_goes_on_from_another_run_has_controls_whose_mean_is_the_servers():
+    """What others have been is in no step, or it would stay in all of them."""
+    made = Scaffold(objective=Quadratic())
+    ended = simulate(made, rounds=1, weighting="uniform")
+    start = {name: tensor.unsqueeze(0).clone() for name, tensor in ended.server.tensors.items()}
+    assert all(start[f"common.{name}"].any() for name in SHAPES)
+    joined = Simulation(made, data(), ended.settings, 0, start=start)
+    joined.keep_own()
+    joined.run()
+    for name in SHAPES:
+        w = ended.server.tensors[f"w.{name}"].numpy()
+        y = np.stack([w] * len(SIZES))
+        for _ in range(STEPS):
+            y = y - LR * (CURVATURE[name] * (y - np.stack([C[k][name] for k in range(len(SIZES))])))
+        found = joined.server.tensors
+        np.testing.assert_allclose(found[f"w.{name}"], y.mean(axis=0), atol=1e-9)
+        np.testing.assert_allclose(found[f"common.{name}"], joined.population.storage[f"own.{name}"].mean(0), atol=1e-9)
 
 
 def test_controls_have_no_buffers_and_every_tensor_of_a_game_its_own_rate():

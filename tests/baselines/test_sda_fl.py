@@ -7,11 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from baselines.fedavg import FedAvg
 from baselines.sda_fl import SDAFL
 from common.spec import OptimiserSettings
 from diptych.study import load_study
 from federation.channel import Message
-from tests.digits import announcements, data, objective, prepared, simulate, watch_batches
+from tests.digits import announcements, data, objective, prepared, same, simulate, watch_batches
 from tests.mutation import mutated
 
 
@@ -47,8 +48,8 @@ def check_loss(kind=SDAFL) -> None:
     sure = least >= least.mean()
     assert sure.sum() == 1
     rows = torch.cat([torch.tensor([True, True]), sure])
-    logits = _logits(model.w, torch.cat([batch["x"], x]))
-    expected = F.cross_entropy(logits[rows], torch.cat([batch["y"], named])[rows])
+    logits = _logits(model.w, torch.cat([batch["x"], x])[rows])
+    expected = F.cross_entropy(logits, torch.cat([batch["y"], named])[rows])
     torch.testing.assert_close(algorithm.both_halves(model, batch), expected)
 
     algorithm, model, _, _, _ = _case(kind, labels="client", confidence=1.0)
@@ -69,6 +70,7 @@ def test_the_loss_by_hand():
         (".float() / 255", ".float()"),
         ('m.announced["labels"].flatten()[k]', 'm.announced["labels"].flatten()[-k]'),
         ("named, UNSURE", "UNSURE, named"),
+        ('made])[counts], "y": y[counts]', 'made]), "y": y.where(counts, -100)'),
     ],
 )
 def test_a_wrong_loss_is_caught(right, wrong):
@@ -76,12 +78,12 @@ def test_a_wrong_loss_is_caught(right, wrong):
         check_loss(mutant)
 
 
-def test_where_nothing_is_sure_only_own_images_count():
-    algorithm, model, _, _, batch = _case(confidence=1.0)
-    both = torch.cat([batch["x"], model.announced["images"].flatten(0, 1)[[1, 17]].float() / 255])
-    torch.testing.assert_close(
-        algorithm.both_halves(model, batch), F.cross_entropy(_logits(model.w, both)[:2], batch["y"])
-    )
+def test_where_nothing_is_sure_it_is_fedavg():
+    """To the bit, batch norm's statistics as well."""
+    classification = objective("classification")
+    assert any(isinstance(part, torch.nn.BatchNorm2d) for part in classification.model().modules())
+    ours, theirs = simulate(_made(confidence=1.0)), simulate(FedAvg(objective=classification))
+    assert same(ours.server.tensors, theirs.server.tensors, of="w.")
 
 
 def test_shared_images_are_the_generators_in_bytes():

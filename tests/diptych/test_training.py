@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -20,7 +22,8 @@ from common.run_folder import LOCK, RunFolder
 from common.spec import Spec
 from diptych.training import _refuse_single_images, train
 from federation import ClientData, Diverged, Simulation
-from tests.digits import left_by, objective, spec
+from partitions import Partition, partition
+from tests.digits import STYLES, left_by, objective, spec
 from tests.pretended import DEVICE, pretended_gpu
 
 SAMPLES = {"images": 20, "probed": 60}
@@ -179,6 +182,52 @@ def test_a_checkpoint_counts_only_if_the_images_are_the_same(tmp_path, killed, m
     monkeypatch.setattr("partitions.source.Source.sha256", "those of another file")
     left_by(asked, tmp_path)
     assert not _resumed(tmp_path)
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_checkpoint_counts_only_if_what_is_known_of_the_images_is_the_same(changed, tmp_path, killed, monkeypatch):
+    """Attributes may decide whose images they are."""
+
+    def known(smiling: bool) -> Callable[..., Partition]:
+        def dealt(*asked: Any) -> Partition:
+            found = partition(*asked)
+            faces = (replace(s, extra={"attributes": np.full((len(s.labels), 1), smiling)}) for s in found.sources)
+            return replace(found, sources=tuple(faces))
+
+        return dealt
+
+    asked = spec("fedavg", training=THREE)
+    monkeypatch.setattr(diptych.training, "partition", known(True))
+    killed(asked, tmp_path)
+    monkeypatch.setattr(diptych.training, "partition", known(not changed))
+    left_by(asked, tmp_path)
+    assert _resumed(tmp_path) is not changed
+
+
+GAN = {"name": "gan", "latent": 8, "width": 8}
+STARGAN = {"name": "stargan", "width": 4, "blocks": 1, "discriminator_steps": 1}
+BY_STARGAN = {"network": {"name": "stargan", "width": 4}}
+ONE_SOURCE = {"dataset": "digit", "styles": dict.fromkeys(STYLES, "digits-plain[::9]"), "image_size": 8}
+WRONG: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "too few domains": ("fedavg", STARGAN | {"domains": 2}, BY_STARGAN),
+    "nobody knows the domains": (
+        "fedavg", STARGAN | {"domains": 3}, BY_STARGAN | {"data": ONE_SOURCE | {"pool": "together"}}),
+    "nothing to start from": ("feddirt", "classification", {}),
+    "nothing to be mixed": ({"name": "apfl", "reading": "fedstyle"}, GAN, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_with_a_training_leaves_what_was_there(wrong, tmp_path):
+    """Though it shows in the first step only."""
+    algorithm, goal, more = WRONG[wrong]
+    asked = spec(algorithm, goal, **more)
+    left_by(spec("fedavg", run=asked.run, training=THREE, snapshots=[1], score_every=1), tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert {"model.safetensors", "scores.csv", "after-1.npz", "provenance.json"} <= set(before)
+    with pytest.raises(InputError, match=r"objective\.domains|data\.pool|^start|no outputs"):
+        train(asked, tmp_path, "")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_a_checkpoint_of_the_cpu_is_none_for_a_gpu(tmp_path, killed):

@@ -49,6 +49,11 @@ def test_whoever_does_more_than_steps_is_refused():
         _gan(MappedSimulation, optimiser_state="persistent")
 
 
+def test_whoever_leaves_clients_out_is_refused():
+    with pytest.raises(InputError, match=r"training\.participation: must be 1 where clients take each step together"):
+        _gan(MappedSimulation, participation=0.7)
+
+
 def test_a_client_that_diverges_is_named():
     with pytest.raises(Diverged, match="the loss of client"):
         _gan(MappedSimulation, optimiser=OptimiserSettings(lr=1e30))

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from baselines.apfl import APFL
 from baselines.centralized import Centralized
 from baselines.ditto import Ditto
 from baselines.fedavg import FedAvg
@@ -89,9 +90,12 @@ def test_an_algorithm_says_which_part_begins(alone):
     assert same(simulation.population.storage, alone, of="part."), "what no update names stays"
 
 
-def test_both_models_of_a_client_begin(alone):
+@pytest.mark.parametrize(
+    "made", [Ditto(objective=SIMCLR), APFL(objective=SIMCLR), APFL(objective=SIMCLR, reading="fedstyle")], ids=repr
+)
+def test_both_models_of_a_client_begin(made, alone):
     one = {name: rows[:1] for name, rows in alone.items()}
-    storage = _began(Ditto(objective=SIMCLR), one).population.storage
+    storage = _began(made, one).population.storage
     assert all((storage[f"{part}.{name}"] == rows).all() for part in "wv" for name, rows in one.items())
 
 

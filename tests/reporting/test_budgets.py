@@ -69,11 +69,19 @@ def test_of_a_run_that_starts_from_another_only_the_end_is_a_point():
 
 @pytest.mark.parametrize(
     "other",
-    [{"control": "floor"}, {"client": "client-1"}, {"status": "diverged"}, {"split": "split-2"}, {"setting": "r=1"}],
+    [{"control": "floor"}, {"client": "client-1"}, {"split": "split-2"}, {"setting": "r=1"}],
     ids=lambda row: next(iter(row)),
 )
 def test_nothing_else_is_a_point(other):
     assert _points(_records({"value": 0.3}, {"value": 0.4, "run": "other"} | other)) == [(0.5, 0.3)]
+
+
+def test_where_a_seed_diverged_there_is_no_point_of_those_that_are_left():
+    """And what it had before then stands where it had it, though it had no other rounds."""
+    whole = [{"setting": f"rounds={n}", "value": n / 100} for n in (8, 16, 32, 40)]
+    lost = [{"setting": f"rounds={n}", "value": n / 100, "seed": "2"} for n in (8, 16)]
+    lost += [{"setting": "", "value": "", "status": "diverged", "seed": "2"}]
+    assert [share for share, _ in _points(_records(*whole, *lost))] == pytest.approx([0.1, 0.1, 0.2, 0.2])
 
 
 def test_lines_are_of_a_method_and_scale_and_the_papers_number_stands_at_all_of_its_training():

@@ -178,7 +178,11 @@ def _distances() -> pd.DataFrame:
                     ("identity", "wd", 40),
                     ("other", "wd_exact_between", 3),
                 ):
-                    rows += [run | {"setting": "final", "metric": metric, "control": control, "value": value}]
+                    row = run | {"metric": metric, "control": control}
+                    rows += [
+                        row | {"setting": "final", "value": value},
+                        row | {"setting": "test_samples=5", "value": 99},
+                    ]
     accuracies = [
         {"dataset": dataset, "method": method, "variant": variant, "domain": domain, "sync_steps": steps,
          "metric": "accuracy", "setting": f"rounds={n}", "protocol": protocol, "value": n / 40}
