@@ -5,7 +5,7 @@
     snakemake --cores 8 fedstyle                           tables, figures and claims of one paper
     snakemake --cores 8 fedstyle_figure5                   one figure
     snakemake --cores 8 report                             all of it in one HTML file
-    snakemake --cores 8 tune                               what papers are silent on: see docs/tuning.md
+    snakemake --cores 8 tune --config scale=reduced        what papers are silent on: see docs/tuning.md
     snakemake --cores 8 tables --config scale=reduced      real data, cut rounds (scale=paper: as published)
 
 Everything lands in results/<scale>. Each rule calls one `diptych` command, which can be run by hand as well.
@@ -82,7 +82,7 @@ rule source:
     log: f"{results}/logs/sources/{{source}}.log"
     params: name=flow.source, files=flow.own_files
     message: "get source {params.name} ready"
-    shell: "diptych source '{params.name}' --out {output} > {log} 2>&1"
+    shell: "diptych source {params.name:q} --out {output} > {log} 2>&1"
 
 
 # ---- runs: a rule for each method, in baselines/*.smk and methods/*.smk; this is what they build on
@@ -171,7 +171,10 @@ rule count:
     params:
         scale=flow.scale,
         counted=flow.counted(),
-        code=code_hash("diptych.counted", "methods.fedinb", "methods.ps_fedgan", "methods.full_gan"),
+        code=code_hash(
+            "diptych.counted",
+            *("methods.fedinb", "methods.ps_fedgan", "methods.full_gan", "methods.padpaf", "baselines.fedavg"),
+        ),
     message: "count what needs no run"
     shell: "diptych count --scale {params.scale} --out {output} > {log} 2>&1"
 

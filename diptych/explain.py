@@ -189,7 +189,7 @@ def settings(study: Study, cell: Cell) -> list[Setting]:
             ".".join(key),
             ours.get(key),
             origins.get(key, "not set"),
-            _shown(theirs.get(key)) if ".".join(key) in other else "",
+            (_shown(theirs[key]) if key in theirs else "its default") if ".".join(key) in other else "",
         )
         for key in {**ours, **theirs}
         if key in origins or ".".join(key) in other

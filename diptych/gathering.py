@@ -13,7 +13,8 @@ from reporting.records import read_rows
 
 
 def kept(study: Study, files: list[Path]) -> pd.DataFrame:
-    """Of records that `gather` wrote before, those of trained runs that are still asked for and specified as they were.
+    """Of records that `gather` wrote of this scale before, those of trained runs that are still asked for and specified
+    as they were. Another scale may ask for the same run, but tables and claims are of one.
 
     They stay under the tables that they were for, and how a run that another starts from is specified is not looked at.
 
@@ -23,7 +24,7 @@ def kept(study: Study, files: list[Path]) -> pd.DataFrame:
     rows = pd.concat([pd.DataFrame(columns=COLUMNS), *map(read_rows, files)], ignore_index=True)
     today = {run: study.specs[run].digest for run in {*rows["run"]} & study.specs.keys()}
     trained = rows["wall_s"] != ""  # what is counted takes no time
-    return rows[trained & (rows["spec"] == rows["run"].map(today))]
+    return rows[trained & (rows["scale"] == study.name) & (rows["spec"] == rows["run"].map(today))]
 
 
 def gather(scale: str, parts: list[Path], out: Path, measured: list[Path], paper: str = "") -> None:

@@ -314,12 +314,12 @@ class Study:
         condition = "_".join(labels.values())
         setting = values.get("setting", "").replace(";", "+")  # a comma would be lost where jobs go to a cluster
         name = "+".join(filter(None, (variant, setting, trial))) or "default"
-        content = content | {
-            "scale": self.name,
-            "labels": {"paper": paper, **labels, "method": method, "variant": variant} | content.get("labels", {}),
-        }
+        where, more = f"{paper}: {condition} {values['method']}", content.get("labels", {})
+        if not isinstance(more, dict):
+            raise InputError(f"{where}.labels: should be a mapping, got {more!r}")
+        own_labels = {"paper": paper, **labels, "method": method, "variant": variant}
+        content = content | {"scale": self.name, "labels": own_labels | more}
         run, largest = f"{paper}/{condition}/{method}/{name}", max(seeds)
-        where = f"{paper}: {condition} {values['method']}"
         spec = checked(Spec, where, content | {"run": f"{run}/{largest}", "seed": largest})
         own = {"condition": condition, "method": method, "variant": variant or "default"}
         return [  # what is right with the largest seed is right with all

@@ -256,7 +256,9 @@ class Workflow:
 
     def measured(self, wildcards: Any) -> str:
         """How a paper's runs are measured, and how theirs were, as a parameter."""
-        return f"{self.paper(wildcards).evaluation} {self._published[wildcards.paper]}"
+        evaluation = self.paper(wildcards).evaluation
+        counted = content("config/costs/kinds.csv") if "work" in evaluation else ""
+        return f"{evaluation} {self._published[wildcards.paper]} {counted}"
 
     @cached_property
     def _published(self) -> dict[str, str]:
@@ -316,7 +318,8 @@ class Workflow:
         """How a table is laid out, which its rule must notice a change of."""
         paper = self.paper(wildcards)
         layout = paper.tables[_chosen(f"table of {wildcards.paper}", wildcards.table, paper.tables)]
-        return layout.model_dump() | {"words": paper.words, "about": self.study.about(wildcards.paper)}
+        why = {"left_out": self.study.scale.left_out}
+        return layout.model_dump() | why | {"words": paper.words, "about": self.study.about(wildcards.paper)}
 
     def asked(self, wildcards: Any) -> dict[str, Any]:
         """What is asked of a paper's claims, likewise."""
@@ -327,6 +330,7 @@ class Workflow:
         """What the report says of papers besides what their tables, figures and claims do, likewise."""
         return [
             f"{name} {paper.title} {paper.budget_curves} {[figure.shows for figure in paper.figures.values()]}"
+            f" {self.study.scale.left_out}"
             for name, paper in self.study.papers.items()
         ]
 

@@ -300,6 +300,12 @@ RULE = 'method: fedstyle, clients_per_style: "5"'
             "  fed-style:\n",
             ["digits.yaml.papers", "fed-style", "[a-z][a-z0-9]*"],
         ),
+        (
+            "scales/digits.yaml",
+            "{rounds: 6,",
+            "{rounds: 6}\n      labels: x\n      sampled: {images: 1,",
+            ["fedstyle: digit", ".labels: should be a mapping, got 'x'"],
+        ),
         ("papers/fedstyle.yaml", "experiments:\n", "experiment:\n", ["experiment", "did you mean 'experiments'"]),
         ("papers/fedstyle.yaml", "method: [centralized, fedavg,", "method: [fedavgg,", ["'fedavgg'", "'fedavg'"]),
         (

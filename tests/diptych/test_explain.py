@@ -48,6 +48,8 @@ def test_settings_that_differ_from_the_papers_are_those_that_its_specification_h
         said = {s.key: s.published for s in settings(study, cell)}
         assert bool(said.get("training.rounds")) == (ours.rounds != theirs.rounds)
         assert bool(said.get("training.batch_size")) == (ours.batch_size != theirs.batch_size)
+        assert not {"null", "None"} & {*said.values()}, "what is not said there has its default"
+    assert any("its default" in (s.published for s in settings(study, cell)) for cell in cells)
 
 
 def test_by_hand_everything_is_trained_before_what_goes_on_from_it():

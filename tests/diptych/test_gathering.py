@@ -66,13 +66,14 @@ def test_of_earlier_records_what_is_specified_as_it_was_stays_and_what_is_measur
     def row(of: Spec, value: int, **more: object) -> dict[str, object]:
         return dict.fromkeys(COLUMNS, "") | OK | {"run": of.run, "spec": of.digest, "value": value} | more
 
-    once = {"table": "table9", "wall_s": 1.5}
+    once = {"table": "table9", "wall_s": 1.5, "scale": "tiny"}
     earlier = [
         row(again, 1, **once),
         row(stays, 2, **once),
         row(other, 3, **once | {"spec": "0123456789ab"}),
         row(stays, 4, table="specification", metric="communication_rounds"),  # counted
         row(stays, 5, **once | {"run": "another/run/of/no/1"}),
+        row(stays, 7, **once | {"scale": "digits"}),  # which asks for the same run, but has tables of its own
     ]
     write_csv(tmp_path / "earlier.csv", earlier, COLUMNS)
     write_csv(tmp_path / "part.csv", [row(again, 6, wall_s=2.5)], COLUMNS)

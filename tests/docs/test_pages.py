@@ -193,6 +193,16 @@ def _check_snakemake(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_id)
+def test_code_stands_in_blocks_that_end(page):
+    """And is code, if it is said to be Python's."""
+    text = page.read_text()
+    assert "```" not in re.sub(r"^```.*?\n```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for language, _, content in _BLOCK.findall(text):
+        if language == "python":
+            compile(content, str(page), "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
 def test_commands_exist(page, monkeypatch):
     monkeypatch.setenv("DIPTYCH_DATA", "")  # which a workflow sets
     for program, *arguments in _commands(page):
