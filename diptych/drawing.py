@@ -14,6 +14,7 @@ from reporting.records import read_csv, read_records
 
 MADE = {"records": "records", "ranks": "records", "points": "the points of `diptych simpson`"}
 """What figures are drawn from, but for what is extracted of runs."""
+SIMPSON = "Simpson's paradox as published, which is the same at every scale: points and lines of the first seed."
 
 
 def figure(study: Study, name: str, source: Path, out: list[Path]) -> None:
@@ -35,7 +36,7 @@ def figure(study: Study, name: str, source: Path, out: list[Path]) -> None:
             drawn = told(layout, found_in(layout, data))
         else:
             drawn = in_words(data, config.words) if kind == "records" else data
-        write_figure(name, drawn, study.about(paper), out)
+        write_figure(name, drawn, SIMPSON if kind == "points" else study.about(paper), out)
     except KeyError as error:
         made = MADE.get(kind, f"what `diptych extract {kind}` wrote")
         raise InputError(f"{source}: {name} is drawn from {made}, and something of it is missing here") from error

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from reporting.canvas import PAPER, SSL, empty, legend_of_all, of_every_seed, spread
 from reporting.records import published
+from reporting.wording import name_of
 
 
 def stylised(records: pd.DataFrame) -> Figure:
@@ -137,27 +138,39 @@ def probes(dataset: str, target: str, *, shuffled: bool = False) -> Callable[[pd
         rows = records[(records["paper"] == "padpaf") & (records["dataset"] == dataset) & (records["variant"] == "")]
         rows = rows[(rows["metric"] == "accuracy") & (rows["method"] == "padpaf") & (rows["client"] == "")]
         rows = rows[rows["setting"].str.match(f"probe=.*target={target}")]
-        rows = rows if shuffled else rows[rows["control"] != "shuffled-labels"]
         parts = rows["setting"].map(lambda text: dict(pair.split("=") for pair in text.split(";")))
         rows = rows.assign(
+            code=parts.map(lambda p: p["features"]),
             features=parts.map(lambda p: p["features"]) + rows["control"].map(lambda c: f" ({c})" if c else ""),
+            top=parts.map(lambda p: p.get("top_k", "")),
             round=[int(p.get("round", 0)) for p in parts],
             case=rows["protocol"]
             + rows["role"].map(lambda r: f",\n{r}\nimages" if r else "")
             + parts.map(lambda p: f",\ntop {p['top_k']}" if "top_k" in p else ""),
         )
+        chance = rows.iloc[:0] if shuffled else rows[rows["control"] == "shuffled-labels"]
+        rows = rows.drop(chance.index)
         curves, ends = rows[rows["round"] > 0], rows[rows["round"] == 0]
         if ends.empty:
             return empty()
+        cases, names = (list(dict.fromkeys(ends[column])) for column in ("case", "features"))
+        colours = dict(zip(names, sns.color_palette("deep"), strict=False))
         panels = 2 if len(set(curves["round"])) > 1 else 1  # one round is the end
-        width = 1.5 + 4 * panels + 0.5 * max(0, len(set(ends["case"])) - 4)
+        width = 1.5 + 4 * panels + 0.9 * max(0, len(cases) - 4)
         figure, axes = plt.subplots(1, panels, figsize=(width, 3.2), squeeze=False, layout="constrained")
-        sns.barplot(ends, x="case", y="value", hue="features", ax=axes[0, 0], errorbar=spread(ends))
+        look = {"hue": "features", "hue_order": names, "palette": colours}
+        sns.barplot(ends, x="case", order=cases, y="value", ax=axes[0, 0], errorbar=spread(ends), **look)
         axes[0, 0].set(xlabel="", ylabel=f"accuracy of {target}", ylim=(0, 1))
-        for printed in _printed_probes(dataset, target):
-            axes[0, 0].axhline(printed, color=PAPER, linestyle="--", linewidth=1)
+        axes[0, 0].set_title(name_of("dataset", dataset, {}).short, fontsize=9)
+        for (code, top), printed in _printed_probes(dataset, target).items():
+            theirs = ends[(ends["protocol"] == "published") & (ends["code"] == code) & (ends["top"] == top)]
+            for case in theirs["case"].unique():
+                ends_at = cases.index(case) - 0.4, cases.index(case) + 0.4
+                axes[0, 0].hlines(printed, *ends_at, color=colours[code], ls="--", lw=1.3, label=f"{code}, the paper")
+        if len(chance):
+            axes[0, 0].axhline(chance["value"].mean(), color="0.5", ls=":", lw=1, label="shuffled labels")
         if panels == 2:
-            shown = {"hue": "features", "marker": "o", "errorbar": spread(curves), "legend": False}
+            shown = {"marker": "o", "errorbar": spread(curves), "legend": False, **look}
             sns.lineplot(curves, x="round", y="value", ax=axes[0, 1], **shown)
             axes[0, 1].set(xlabel="round (published protocol)", ylabel="", ylim=(0, 1))
         axes[0, 0].get_legend().remove()  # it lay over bars
@@ -167,11 +180,13 @@ def probes(dataset: str, target: str, *, shuffled: bool = False) -> Callable[[pd
     return draw
 
 
-def _printed_probes(dataset: str, target: str) -> list[float]:
-    """The accuracies that the text gives."""
+def _printed_probes(dataset: str, target: str) -> dict[tuple[str, str], float]:
+    """The accuracies that the text gives, by code and among how many of the likeliest the target has to be."""
     text = published("padpaf", "text")
     mine = text[(text["dataset"] == dataset) & (text["metric"] == "accuracy")]
-    return [float(v) for v in mine[mine["setting"].str.contains(f"target={target}", regex=False)]["value"]]
+    mine = mine[mine["setting"].str.contains(f"target={target}", regex=False)]
+    asked = [dict(pair.split("=") for pair in setting.split(";")) for setting in mine["setting"]]
+    return {(a["features"], a.get("top_k", "")): float(v) for a, v in zip(asked, mine["value"], strict=True)}
 
 
 def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
@@ -195,7 +210,8 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
             1, len(datasets), figsize=(5.5 * len(datasets), 3.4), squeeze=False, layout="constrained"
         )
         called = curves["called"].unique()
-        colours = dict(zip(called, sns.color_palette("deep", len(called)), strict=True))
+        palette = sns.color_palette("deep" if len(called) <= 10 else "husl", len(called))  # which would begin anew
+        colours = dict(zip(called, palette, strict=True))
         for axis, dataset in zip(axes[0], datasets, strict=True):
             for name, curve in curves[curves["dataset"] == dataset].groupby("called", sort=False):
                 colour, low = colours[name], curve["accuracy"] - curve["deviation"]

@@ -8,7 +8,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from reporting.canvas import empty
+from reporting.canvas import empty, spread
+from reporting.verdict import SEEDS
 
 
 def _rows(records: pd.DataFrame, **columns: str) -> pd.DataFrame:
@@ -29,11 +30,18 @@ def by_factor(records: pd.DataFrame) -> Figure:
     figure, axis = plt.subplots(figsize=(5.5, 3.4), layout="constrained")
     users, mean = rows[rows["client"] != ""], rows[rows["client"] == ""]
     sns.stripplot(users, x="r", y="value", color="0.6", size=4, alpha=0.5, jitter=False, ax=axis)
-    means = mean.groupby("r", sort=False)["value"].mean()
-    axis.plot(range(len(means)), means.to_numpy(), color=sns.color_palette("deep")[0], marker="o", label="mean")
+    means = mean.groupby("r", sort=False)["value"].agg(["mean", "std", "count"])
+    deviation = means["std"].where(means["count"] >= SEEDS)
+    several = ", deviation over seeds" if deviation.notna().any() else ""
+    blue = sns.color_palette("deep")[0]
+    axis.errorbar(range(len(means)), means["mean"], deviation, c=blue, marker="o", capsize=2, label=f"mean{several}")
     axis.axhline(cloud, color="0.2", ls="--", lw=1, label="the cloud")
     axis.axhline(0.1, color="0.6", ls=":", lw=1, label="guessing")
-    axis.set(xlabel="r, on the bias of the first layer (a point for each user)", ylabel="accuracy", ylim=(-0.05, 1.05))
+    axis.set(
+        xlabel="r, on the bias of the first layer (a point for each user and seed)",
+        ylabel="accuracy",
+        ylim=(-0.05, 1.05),
+    )
     axis.tick_params(axis="x", labelsize=8)
     axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
@@ -55,7 +63,8 @@ def losses_of_users(records: pd.DataFrame) -> Figure:
 
 
 def losses_of_attackers(settings: dict[str, str]) -> Callable[[pd.DataFrame], Figure]:
-    """Figure 6: the loss of attackers' generators against the user's, a panel for each user."""
+    """Figure 6: the loss of attackers' generators against the user's, a panel for each user, with the deviation over
+    seeds from three on."""
 
     def draw(records: pd.DataFrame) -> Figure:
         curves = _by_round(_rows(records, split="setup-1", metric="generator_loss", method="ps-fedgan"))
@@ -72,7 +81,7 @@ def losses_of_attackers(settings: dict[str, str]) -> Callable[[pd.DataFrame], Fi
             hue_order=[name for name in settings.values() if name in set(curves["who"])],
             col="client",
             palette="deep",
-            errorbar=None,
+            errorbar=spread(curves),
             height=2.8,
             facet_kws={"sharey": False},
         )

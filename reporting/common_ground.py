@@ -54,11 +54,12 @@ def _label_outer(figure: Figure) -> None:
 
 
 def against_bytes(records: pd.DataFrame) -> Figure:
-    """The mean accuracy of clients' own models against all that has crossed the channel until then, round by round.
+    """The mean accuracy of clients' own models against all that has crossed the channel until then, round by round, and
+    in the runs that a run goes on from.
 
     Who sends nothing is a line across.
     """
-    rows = _common(records)
+    rows = _with_bytes_before(_common(records))
     rows = rows[rows["metric"].isin(["accuracy", "bytes"]) & rows["setting"].str.fullmatch(r"rounds=\d+")]
     rows = rows.assign(round=rows["setting"].str.removeprefix("rounds=").astype(int))
     keys = ["dataset", "split", "called", "round"]
@@ -84,6 +85,12 @@ def against_bytes(records: pd.DataFrame) -> Figure:
     _label_outer(figure)
     legend_of_all(figure)
     return figure
+
+
+def _with_bytes_before(rows: pd.DataFrame) -> pd.DataFrame:
+    """With what has crossed before a run added to what crosses in it."""
+    before = rows[rows["metric"] == "bytes_before"].drop_duplicates("run").set_index("run")["value"]
+    return rows.assign(value=rows["value"] + rows["run"].map(before).fillna(0).where(rows["metric"] == "bytes", 0))
 
 
 def _few_ticks(axis: Axes) -> None:

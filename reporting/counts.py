@@ -15,7 +15,7 @@ def class_counts(counts: pd.DataFrame) -> Figure:
     together."""
     if counts.empty:
         return empty("no run with several clients per style")
-    counts = counts.astype({"client": int, "class": int, "images": int})
+    counts = _of_clients(counts)
     datasets, splits = (list(dict.fromkeys(counts[column])) for column in ("dataset", "split"))
     size = (5 * len(splits), 3.4 * len(datasets))
     figure, axes = plt.subplots(
@@ -30,6 +30,12 @@ def class_counts(counts: pd.DataFrame) -> Figure:
             _heat(axis, part, here["images"].max(), bar=axis is row[-1])
             axis.set_title(SPLITS.get(split, split) + (f", {dataset}" if len(datasets) > 1 else ""), pad=16)
     return figure
+
+
+def _of_clients(counts: pd.DataFrame) -> pd.DataFrame:
+    """Clients by their numbers from 1, as in records and on sheets of images."""
+    counts = counts.astype({"client": int, "class": int, "images": int})
+    return counts.assign(client=counts["client"] + 1)
 
 
 def _heat(axis: Axes, part: pd.DataFrame, top: int, *, bar: bool) -> None:
@@ -57,7 +63,7 @@ def class_fractions(counts: pd.DataFrame) -> Figure:
     """Figure 8: the fractions of classes at each client, one bar for each."""
     if counts.empty:
         return empty()
-    counts = counts.astype({"client": int, "class": int, "images": int})
+    counts = _of_clients(counts)
     datasets = list(dict.fromkeys(counts["dataset"]))
     figure, axes = plt.subplots(
         1, len(datasets), figsize=(5 * len(datasets), 3), squeeze=False, sharey=True, layout="constrained"

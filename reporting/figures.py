@@ -93,7 +93,7 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "psfedgan-figure6": losses_of_attackers(
         {
             "user": "user and cloud",
-            "attacker-a1;r=1": "A1, r = 1",
+            "attacker-a1;r=1": "A1, r = 1 (the same line)",
             "attacker-a1;r=1-1e-7": "A1, r = 1-1e-7",
             "attacker-a1;r=0.9999": "A1, r = 0.9999",
             "attacker-a1;r=1;masks=own": "A1, r = 1, own masks",

@@ -60,6 +60,11 @@ def _style(arrays: Arrays, prefix: str, client: int) -> str:
     return f"{client + 1}: {arrays[f'{prefix}/client/{client}/style']}"
 
 
+def _said(layout: str, method: str) -> str:
+    """Of a layout; what is not conditional has no label to change."""
+    return LAYOUTS[layout] if "conditional" in method else LAYOUTS[layout].replace(" (and label)", "")
+
+
 def by_client(method: str, layouts: Sequence[str], clients: slice = slice(None)) -> Callable[[Arrays], Figure]:
     """Panels for each layout and client, four in a row; latents are the same for all clients."""
 
@@ -70,7 +75,7 @@ def by_client(method: str, layouts: Sequence[str], clients: slice = slice(None))
         rows = []
         for layout in layouts:
             panels = [
-                (f"{_style(arrays, method, k)}\n{LAYOUTS[layout]}", mosaic(arrays[f"{method}/grid/{k}/{layout}"]))
+                (f"{_style(arrays, method, k)}\n{_said(layout, method)}", mosaic(arrays[f"{method}/grid/{k}/{layout}"]))
                 for k in chosen
             ]
             rows += [panels[n : n + 4] for n in range(0, len(panels), 4)]
@@ -114,7 +119,8 @@ def new_clients(method: str, round: int) -> Callable[[Arrays], Figure]:
             return empty()
         real = [(f"real\n{_style(arrays, method, k)}", _row_of(arrays, method, k)) for k in clients]
         grids = [
-            (LAYOUTS["style-by-row"], mosaic(arrays[f"{method}/after-{round}/grid/{k}/style-by-row"])) for k in clients
+            (_said("style-by-row", method), mosaic(arrays[f"{method}/after-{round}/grid/{k}/style-by-row"]))
+            for k in clients
         ]
         return _panels([real, grids], size=2.6)
 

@@ -154,11 +154,12 @@ def against_cost(metric: str, dataset: str, panels: list[Panel]) -> Callable[[pd
                     axis.plot(curve["parameters"], curve[metric], marker="o", markersize=3.5, label=label)
             for control, level in levels.items():
                 axis.axhline(level, color="0.55", linestyle=LEVELS[control][0], linewidth=1)
-            axis.set(title=panel.title, ylim=(0, None))
+            axis.set(title=panel.title, ylim=(0, 1.3 * axis.get_ylim()[1]))  # with room for the legend
             axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
-            axis.legend(fontsize=7, framealpha=0.9, edgecolor="none")
+            axis.legend(fontsize=7, framealpha=0.9, edgecolor="none", loc="upper right")
         _legend_of_levels(figure)
-        figure.supxlabel("numbers exchanged by one client and the server", fontsize=9)
+        images = name_of("dataset", dataset, {}).short
+        figure.supxlabel(f"{images}: numbers exchanged by one client and the server", fontsize=9)
         figure.supylabel(DISTANCES[metric], fontsize=9, ha="center", multialignment="center")
         return figure
 

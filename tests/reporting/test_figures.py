@@ -431,7 +431,10 @@ def test_restyling_shows_the_last_pair_of_different_clients():
 def test_probes_show_the_printed_numbers_and_the_rounds():
     figure = FIGURES["padpaf-figure4"](_probes())
     bars, curves = figure.axes
-    assert any(line.get_ydata()[0] == pytest.approx(0.981) for line in bars.lines)
+    (printed,) = (drawn.get_segments()[0] for drawn in bars.collections)
+    assert printed[:, 1].tolist() == pytest.approx([0.981, 0.981])
+    assert printed[:, 0].tolist() == pytest.approx([-0.4, 0.4]), "over the published protocol alone"
+    assert {"content, the paper"} <= {text.get_text() for text in figure.legends[0].get_texts()}
     assert sorted({x for line in curves.lines for x in line.get_xdata()}) == [5, 10]
     plt.close(figure)
 
@@ -594,6 +597,17 @@ def test_accuracy_stands_over_the_bytes_that_were_sent_by_then_and_who_sends_non
     plt.close(figure)
 
 
+def test_what_has_crossed_before_a_run_began_counts():
+    """As FedDIRT's translators, which are most of what it takes."""
+    records = _common()
+    records["run"] = records["split"] + "/" + records["method"]
+    before = records[(records["metric"] == "bytes") & (records["method"] == "fedavg")].drop_duplicates("run")
+    before = before.assign(metric="bytes_before", setting="", value=100_000_000)
+    drawn = _drawn(figure := FIGURES["common-bytes"](pd.concat([records, before], ignore_index=True)))
+    assert drawn["FedAvg"] == [(104, 0.4), (108, 0.8)] * 2
+    plt.close(figure)
+
+
 def _with_a_bad_seed(records: pd.DataFrame, last: str) -> pd.DataFrame:
     """A second seed at 0 everywhere, which diverges before the last setting."""
     bad = records.assign(
@@ -713,7 +727,7 @@ def test_probes_are_drawn_by_round_where_there_are_several_with_one_legend_besid
     both = drawn("", "round=1", "round=2")
     assert len(both.axes) == 2
     assert [axis.get_legend() for axis in both.axes] == [None, None]
-    assert [text.get_text() for text in both.legends[0].get_texts()] == ["content"]
+    assert [text.get_text() for text in both.legends[0].get_texts()] == ["content", "content, the paper"]
     for figure in (drawn("round=1", "round=2"), drawn()):
         assert figure.axes[0].texts[0].get_text().startswith("nothing of this was measured")
     plt.close("all")
