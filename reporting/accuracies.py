@@ -1,5 +1,6 @@
 """Figures of accuracies: by feature, against a setting, of probes, and over rounds."""
 
+import itertools
 from collections.abc import Callable
 
 import matplotlib.pyplot as plt
@@ -210,8 +211,8 @@ def by_round(split: str) -> Callable[[pd.DataFrame], Figure]:
             1, len(datasets), figsize=(5.5 * len(datasets), 3.4), squeeze=False, layout="constrained"
         )
         called = curves["called"].unique()
-        palette = sns.color_palette("deep" if len(called) <= 10 else "husl", len(called))  # which would begin anew
-        colours = dict(zip(called, palette, strict=True))
+        palette = itertools.chain(sns.color_palette("deep"), sns.color_palette("pastel"), sns.color_palette("dark"))
+        colours = dict(zip(called, palette, strict=False))
         for axis, dataset in zip(axes[0], datasets, strict=True):
             for name, curve in curves[curves["dataset"] == dataset].groupby("called", sort=False):
                 colour, low = colours[name], curve["accuracy"] - curve["deviation"]

@@ -27,7 +27,7 @@ def by_factor(records: pd.DataFrame) -> Figure:
         return empty()
     rows = rows.assign(r=rows["setting"].str.removeprefix("r=")).sort_values("r", key=lambda r: r.astype(float))
     cloud = _rows(records, split="setup-2", metric="accuracy", role="cloud", setting="", client="")["value"].mean()
-    figure, axis = plt.subplots(figsize=(5.5, 3.4), layout="constrained")
+    figure, axis = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
     users, mean = rows[rows["client"] != ""], rows[rows["client"] == ""]
     sns.stripplot(users, x="r", y="value", color="0.6", size=4, alpha=0.5, jitter=False, ax=axis)
     means = mean.groupby("r", sort=False)["value"].agg(["mean", "std", "count"])
@@ -38,7 +38,7 @@ def by_factor(records: pd.DataFrame) -> Figure:
     axis.axhline(cloud, color="0.2", ls="--", lw=1, label="the cloud")
     axis.axhline(0.1, color="0.6", ls=":", lw=1, label="guessing")
     axis.set(
-        xlabel="r, on the bias of the first layer (a point for each user and seed)",
+        xlabel="r, on the bias of the first layer\n(a point for each user and seed)",
         ylabel="accuracy",
         ylim=(-0.05, 1.05),
     )
