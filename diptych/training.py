@@ -79,6 +79,7 @@ def train(
     if looks_at_own(Trained(simulation, dealt, spec)):
         simulation.keep_own()
     code = training_code(str(spec.algorithm.get("name")), overheard=spec.overheard)
+    made = provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu")  # before anybody changes it
     checkpoint, key = folder / CHECKPOINT, f"{spec.digest} {code} {_given(spec, dealt, folder)} {device}"
     taken = f"{folder}: is being trained by another process; wait for it, or name another folder (--out)"
     with locked(folder / LOCK, taken):
@@ -117,7 +118,7 @@ def train(
         out.folder.write_provenance(
             {
                 "status": status,
-                **provenance(torch.cuda.get_device_name() if device.startswith("cuda") else "cpu"),
+                **made,
                 "code": code,
                 "spec": spec.digest,
                 "sources": {
