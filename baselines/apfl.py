@@ -16,9 +16,8 @@ class APFL(Algorithm):
 
     Attributes:
         alpha: weight of the local model in the mixture (0: the shared model alone; 1: the local model alone).
-        reading: `canonical` mixes weights; `fedstyle` (its App. C) mixes projections, with alpha on the shared side
-            and no gradient through it. App. C has two slips, put right here: line 9 mixes view 1 with view 2's
-            projection, and line 12 trains w_{k,g} on a loss that does not contain it.
+        reading: `canonical` mixes weights; `fedstyle` (its App. C, but for two slips) projections, with alpha on the
+            shared side and no gradient through it.
         features: a client's own in that reading: of the `local` model (FedStyle's text), or the `mixture` of both.
     """
 
@@ -53,7 +52,7 @@ class APFL(Algorithm):
         return lambda m, batch: call_with(self.mixture(m), update.loss, m.v, batch)
 
     def mixed_outputs_loss(self, m: Any, batch: Batch) -> Tensor:
-        """FedStyle App. C, APFL, lines 9, 10 and 13."""
+        """FedStyle App. C, APFL, lines 9, which mixes two views, 10 and 13, as 12 has a loss without w_{k,g}."""
         shared, local = self.objective.outputs(m.w, batch), self.objective.outputs(m.v, batch)
         mixed = [self.alpha * g.detach() + (1 - self.alpha) * z for g, z in zip(shared, local, strict=True)]
         return self.objective.criterion(m.v, mixed, batch)
@@ -69,8 +68,7 @@ class APFL(Algorithm):
     def personal_model(self, model: Any) -> Any:
         """v; with the mixture's weights in place of its own, where weights are mixed."""
         mixed = copied(model.v)
-        if self.reading == "canonical":
-            mixed.load_state_dict(self.mixture(model), strict=False)
+        mixed.load_state_dict(self.mixture(model) if self.reading == "canonical" else {}, strict=False)
         return mixed
 
     def personal_features(self, model: Any, x: Tensor) -> dict[str, Tensor]:

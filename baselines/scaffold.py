@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from common.spec import TrainingSettings
-from federation import Algorithm, Batch, Phase, Work, names, require, settings
+from federation import Algorithm, Batch, Phase, Work, names, require, settings, zeros_like
 
 
 @settings
@@ -69,16 +69,3 @@ class Scaffold(Algorithm):
         return model.w
 
     personal_model = global_model
-
-
-def zeros_like(model: nn.Module) -> nn.Module:
-    """Parameters of the same names and shapes as those of `model`, all 0, and nothing else."""
-    zeros = nn.Module()
-    for name, parameter in model.named_parameters():
-        owner, (*path, leaf) = zeros, name.split(".")
-        for part in path:
-            if part not in owner._modules:
-                owner.add_module(part, nn.Module())
-            owner = owner.get_submodule(part)
-        owner.register_parameter(leaf, nn.Parameter(torch.zeros_like(parameter)))
-    return zeros

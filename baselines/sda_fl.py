@@ -60,15 +60,14 @@ class SDAFL(Algorithm):
         return [Phase([Update(self.objective.updates()[0].which.below("w"), self.both_halves)])]
 
     def both_halves(self, m: Any, batch: Batch) -> Tensor:
-        """The mean cross-entropy of own images and of shared ones whose labels are sure."""
+        """The mean cross-entropy of own images and of shared ones whose labels are sure; norms see no others."""
         k = batch["other"] % m.announced["labels"].numel()
         made, asked = m.announced["images"].flatten(0, 1)[k].float() / 255, m.announced["labels"].flatten()[k]
         with torch.no_grad():
             sure, named = self.objective.outputs(m.received.w.eval(), {"x": made})[0].softmax(dim=1).max(dim=1)
         pseudo = torch.where(sure >= self.confidence, named, UNSURE)
         y = torch.cat([batch["y"], asked if self.labels == "client" else pseudo])
-        counts = y != UNSURE  # batch norm would see the others
-        return self.objective.loss(m.w, {"x": torch.cat([batch["x"], made])[counts], "y": y[counts]})
+        return self.objective.loss(m.w, {"x": torch.cat([batch["x"], made])[y != UNSURE], "y": y[y != UNSURE]})
 
     def global_model(self, model: Any) -> Any:
         """w."""

@@ -63,8 +63,9 @@ def _refuse_unknown_domains(spec: Spec, objective: StarGAN) -> None:
     """Which would show when the first client that is beyond has its turn."""
     if spec.data.pool == "together":
         raise InputError("data.pool: StarGAN learns from the style of each image; with 'together' images have none")
-    if len(spec.data.styles) > objective.domains:
-        raise InputError(f"objective.domains: there are {len(spec.data.styles)} styles, got {objective.domains}")
+    trained = 1 + max(n for n, style in enumerate(spec.data.styles) if style not in spec.data.unseen)
+    if trained > objective.domains:
+        raise InputError(f"objective.domains: there are {trained} styles, got {objective.domains}")
 
 
 def build_algorithm(spec: Spec, classes: int) -> Algorithm:

@@ -9,7 +9,7 @@ from federation.functional import call_with
 from federation.hooks import Exchange, Listener, ServerWork, ServerWorkSettings, require
 from federation.local import Diverged
 from federation.mapped import MappedSimulation
-from federation.models import copied, twins
+from federation.models import copied, twins, zeros_like
 from federation.names import Names, anywhere, batch_norm, everything, names, nothing
 from federation.server_work import train_on
 from federation.simulation import Simulation
@@ -46,4 +46,5 @@ __all__ = [
     "sq_distance",
     "train_on",
     "twins",
+    "zeros_like",
 ]

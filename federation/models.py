@@ -3,12 +3,26 @@
 import copy
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 
 def twins(model: nn.Module, first: str, second: str) -> nn.Module:
     """A module with two equal parts of these names: `model` and a copy of it."""
     return nn.ModuleDict({first: model, second: copied(model)})
+
+
+def zeros_like(model: nn.Module) -> nn.Module:
+    """Parameters of the same names and shapes as those of `model`, all 0, and nothing else."""
+    zeros = nn.Module()
+    for name, parameter in model.named_parameters():
+        owner, (*path, leaf) = zeros, name.split(".")
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, nn.Module())
+            owner = owner.get_submodule(part)
+        owner.register_parameter(leaf, nn.Parameter(torch.zeros_like(parameter)))
+    return zeros
 
 
 def copied(model: Any, memo: dict[int, Any] | None = None) -> Any:

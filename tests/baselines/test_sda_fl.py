@@ -70,7 +70,7 @@ def test_the_loss_by_hand():
         (".float() / 255", ".float()"),
         ('m.announced["labels"].flatten()[k]', 'm.announced["labels"].flatten()[-k]'),
         ("named, UNSURE", "UNSURE, named"),
-        ('made])[counts], "y": y[counts]', 'made]), "y": y.where(counts, -100)'),
+        ('made])[y != UNSURE], "y": y[y != UNSURE]', 'made]), "y": y.where(y != UNSURE, -100)'),
     ],
 )
 def test_a_wrong_loss_is_caught(right, wrong):
