@@ -3,7 +3,7 @@
 Either way they are taken by what all share, by what is every client's own, and, as a floor, by what nobody has trained.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -100,24 +100,28 @@ def chosen_of(trained: Trained, client: int, part: str, count: int) -> Tensor:
 def inferred(trained: Trained) -> Arrays:
     """`codes/...`, of every client's images by its model, and `crossed/...`, of its test images by everybody's."""
     rows: dict[str, list[np.ndarray]] = {}
-    for k in trained.clients:
-        untrained = _untrained(trained, k)
+    for k, untrained in zip(trained.clients, _untrained(trained), strict=True):
         for part in ("train", "test"):
             for key, value in _of_client(trained, k, part, untrained).items():
                 rows.setdefault(key, []).append(value)
     return {key: np.concatenate(values) for key, values in rows.items()}
 
 
-def _untrained(trained: Trained, client: int) -> Any:
-    """What training starts from, with batch-norm statistics of the images that a trained model has them of: where they
-    stay with clients they take out what the images of one have in common, and everybody's would leave it in."""
+def _untrained(trained: Trained) -> Iterator[Any]:
+    """For each client what training starts from, with batch-norm statistics of the images that a trained model has them
+    of: where they stay with clients they take out what the images of one have in common, and everybody's would leave it
+    in."""
     dealt = trained.dealt
+
+    def of(images: Tensor) -> Any:
+        template = copied(trained.simulation.template)
+        return with_statistics(template, lambda model, x: {"features": model.encoder(x)}, images)
+
     if trained.simulation.settings.buffers == "local":
-        images = trained.seen(client, dealt.clients[client], "train")
+        yield from (of(trained.seen(k, dealt.clients[k], "train")) for k in trained.clients)
     else:
-        images = trained.trained_on if dealt.style_views else dealt.images[dealt.all_train.unique()]
-    template = copied(trained.simulation.template)
-    return with_statistics(template, lambda model, x: {"features": model.encoder(x)}, images)
+        everybodys = of(trained.trained_on if dealt.style_views else dealt.images[dealt.all_train.unique()])
+        yield from (everybodys for _ in trained.clients)
 
 
 def _of_client(trained: Trained, client: int, part: str, untrained: Any) -> Arrays:

@@ -52,7 +52,7 @@ class APFL(Algorithm):
         return lambda m, batch: call_with(self.mixture(m), update.loss, m.v, batch)
 
     def mixed_outputs_loss(self, m: Any, batch: Batch) -> Tensor:
-        """FedStyle App. C, APFL, lines 9, which mixes two views, 10 and 13, as 12 has a loss without w_{k,g}."""
+        """FedStyle App. C, APFL, lines 9, 10, 13. Put right: 9 mixes view 1 with view 2; 12's loss lacks w_{k,g}."""
         shared, local = self.objective.outputs(m.w, batch), self.objective.outputs(m.v, batch)
         mixed = [self.alpha * g.detach() + (1 - self.alpha) * z for g, z in zip(shared, local, strict=True)]
         return self.objective.criterion(m.v, mixed, batch)
