@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from common.algorithms import algorithm_modules
+from common.errors import choose
 from common.run_folder import RunFolder
 from diptych.assembly import build_algorithm
 from diptych.configuration import Paper
@@ -10,6 +11,7 @@ from diptych.measurement import prepared
 from diptych.study import load_study
 from federation.hooks import check as check_algorithm
 from partitions import partition
+from reporting.figures import FIGURES
 
 
 def check_evaluation(paper: Paper) -> None:
@@ -22,15 +24,22 @@ def check_evaluation(paper: Paper) -> None:
         prepared(entry, settings, RunFolder(Path()))
 
 
+def check_figures(name: str, paper: Paper) -> None:
+    """InputError where a paper has a figure that nothing draws."""
+    for figure in paper.figures:
+        choose(f"{name}: figures", f"{name}-{figure}", FIGURES)
+
+
 def check(scale: str, data_root: str) -> None:
-    """Check every evaluation, build the model of every run of a scale, and deal out every data set that they ask for.
+    """Check evaluations and figures, build the model of every run of a scale, and deal out every data set asked for.
 
     Raises:
         InputError: something in the configuration or the data cannot be used.
     """
     study = load_study(scale)
-    for paper in study.papers.values():
+    for name, paper in study.papers.items():
         check_evaluation(paper)
+        check_figures(name, paper)
     specs = list(study.trained.values())
     for spec in specs:
         if spec.algorithm["name"] in algorithm_modules():  # others are trained by programs that are not ours

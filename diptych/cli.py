@@ -442,7 +442,8 @@ def _claims(options: argparse.Namespace) -> None:
     from reporting.records import read_records
 
     study = study_of(options.records, options.scale)
-    claims(study, choose("paper", options.paper, study.papers), read_records(options.records), options.out)
+    claiming = [paper for paper, config in study.papers.items() if config.claims]
+    claims(study, choose("paper with claims", options.paper, claiming), read_records(options.records), options.out)
 
 
 def _board(options: argparse.Namespace) -> None:

@@ -43,6 +43,10 @@ def _all_different(seeds: list[int]) -> list[int]:
     return seeds
 
 
+AxisValue = Annotated[str, Field(pattern=r"^[\w.:;=+-]+$")]
+"""Names of folders and runs are put together of it, and stand on command lines."""
+
+
 def _with_methods(axes: dict[str, list[str]]) -> dict[str, list[str]]:
     if "method" not in axes:
         raise ValueError("must have the axis 'method'")
@@ -82,7 +86,7 @@ class Experiment(_Config):
 
     about: str
     table: str
-    axes: Annotated[dict[str, list[str]], AfterValidator(_with_methods)]
+    axes: Annotated[dict[str, list[AxisValue]], AfterValidator(_with_methods)]
     open: bool = False
     seeds: PositiveInt | None = None
 
@@ -213,7 +217,7 @@ class Paper(_Config):
     defaults: Overlay
     evaluation: dict[str, Overlay]
     judge: JudgeSettings | None = None
-    axes: dict[str, dict[str, Overlay]]
+    axes: dict[str, dict[AxisValue, Overlay]]
     newcomers_as: str = ""
     rules: list[Rule] = []
     experiments: dict[str, Experiment]
@@ -257,7 +261,7 @@ class Scale(_Config):
     about: str
     seeds: Annotated[list[NonNegativeInt], Field(min_length=1), AfterValidator(_all_different)]
     defaults: Overlay = {}
-    papers: dict[PaperName, Overlay]
+    papers: Annotated[dict[PaperName, Overlay], Field(min_length=1)]
     left_out: dict[str, dict[str, Annotated[str, Field(min_length=1)]]] = {}
 
 

@@ -136,6 +136,7 @@ def test_a_damaged_checkpoint(tmp_path, capsys):
         (["list", "algorithm"], ["kind", "did you mean 'algorithms'"]),
         (["table", "fedstyle-tabel1", "--records", "r", "--out", "o.md"], ["table", "did you mean 'fedstyle-table1'"]),
         (["figure", "fedstyle-figur4", "--data", "r", "--out", "o.png"], ["figure", "did you mean 'fedstyle-figure4'"]),
+        (["claims", "common", "--records", "r", "--out", "o.md"], ["paper with claims", "'common'"]),
         (["claims", "fedstile", "--records", "r", "--out", "o.md"], ["paper", "did you mean 'fedstyle'"]),
         (["table", "fedstyle-table1", "--records", "none.csv", "--out", "o.md"], ["none.csv", "cannot be read"]),
         (["figure", "fedstyle-figure5", "--data", "none.csv", "--out", "o.png"], ["none.csv", "cannot be read"]),
@@ -328,7 +329,19 @@ RULE = 'method: fedstyle, clients_per_style: "5"'
             [".start", "{condition}", "got 'fedinb/{condition/local/"],
         ),
         ("scales/digits.yaml", "setting: [lambda=0.1,", "setting: [lambda,", [SETTING, "'lambda'"]),
-        ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["lambda=[1",', [SETTING, "'lambda=[1'"]),
+        ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["lambda=2026-02-30",', [SETTING, "'lambda=2026"]),
+        (
+            "scales/digits.yaml",
+            "setting: [lambda=0.1,",
+            'setting: ["lambda=0.1; rm x",',
+            ["fedstyle.yaml", "axes.setting.0", "pattern", "'lambda=0.1; rm x'"],
+        ),
+        (
+            "papers/padpaf.yaml",
+            "\n    eight-clients:",
+            "\n    two words: {}\n    eight-clients:",
+            ["padpaf.yaml", "axes.split.two words", "pattern"],
+        ),
         ("scales/digits.yaml", "setting: [lambda=0.1,", 'setting: ["=1",', [SETTING, "'=1'"]),
         (
             "papers/fedstyle.yaml",
@@ -420,6 +433,19 @@ def test_a_paper_that_is_half_written_is_named(config, capsys):
     """Whether the scale runs it or not: newcomers are methods that no paper names."""
     (config / "papers" / "new.yaml").write_text("title: A new paper\n")
     complains(capsys, ["runs", "--scale", "digits"], ["config/papers/new.yaml.experiments", "is needed and not given"])
+
+
+def test_a_scale_without_a_paper(config, capsys):
+    (config / "scales" / "mine.yaml").write_text("about: mine\nseeds: [2011]\npapers: {}\n")
+    complains(capsys, ["runs", "--scale", "mine"], ["config/scales/mine.yaml.papers", "at least 1"])
+
+
+def test_a_figure_that_nothing_draws(config, capsys):
+    file = config / "papers" / "fedstyle.yaml"
+    text = file.read_text()
+    assert "\n  figure5:\n" in text
+    file.write_text(text.replace("\n  figure5:\n", "\n  figure55:\n"))
+    complains(capsys, ["check"], ["fedstyle: figures", "'fedstyle-figure55'", "did you mean 'fedstyle-figure5'"])
 
 
 def test_a_wrong_evaluation_is_noticed_before_anything_is_trained(config, tmp_path, capsys):
