@@ -124,13 +124,19 @@ def _read(file: Path) -> tuple[pd.DataFrame, Study]:
 
 
 def _runs(records: pd.DataFrame) -> Iterator[dict[str, str]]:
-    """The state of every run that records are of; averages have none, or several."""
+    """The state of every run that records are of, of several measurements the furthest from today's; averages have no
+    run, or several."""
     columns = ["scale", "run", "seed", "spec", "code"]
-    for row in records[records["run"].str.fullmatch(r"\S+")][columns].drop_duplicates().to_dict("records"):
-        made = _today(row["scale"], row["run"], int(row["seed"]))
-        codes = {code for spec, code in made if spec == row["spec"]}
-        state = State.OTHER_SPEC if not codes else State.SAME if row["code"] in codes else State.OTHER_CODE
-        yield {"scale": row["scale"], "run": row["run"], "state": str(state)}
+    measured = records[records["run"].str.fullmatch(r"\S+")][columns].drop_duplicates()
+    for (scale, run, seed), rows in measured.groupby(columns[:3], sort=False):
+        today = _today(str(scale), str(run), int(str(seed)))
+        states = {_state(today, row["spec"], row["code"]) for row in rows.to_dict("records")}
+        yield {"scale": str(scale), "run": str(run), "state": next(s for s in reversed(State) if s in states)}
+
+
+def _state(today: set[tuple[str, str]], spec: str, code: str) -> State:
+    codes = {its_code for its_spec, its_code in today if its_spec == spec}
+    return State.OTHER_SPEC if not codes else State.SAME if code in codes else State.OTHER_CODE
 
 
 def _today(scale: str, run: str, seed: int) -> set[tuple[str, str]]:

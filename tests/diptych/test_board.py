@@ -194,6 +194,18 @@ def test_what_today_would_make_of_a_run(tmp_path):
     assert states["of a specification that is no longer asked for"] == 1
 
 
+def test_a_run_that_is_measured_in_parts_is_one_run_as_old_as_its_oldest_part(tmp_path):
+    (tmp_path / "untrained").mkdir()
+    records = read_csv(REFERENCE / "untrained" / "records.csv.gz").query("paper == 'padpaf' and variant == ''")
+    (run,) = records["run"].unique()[:1]
+    parts = records[records["run"] == run]
+    assert len(parts) > 1
+    rows = pd.concat([parts[:1].assign(code="x"), parts[1:]])
+    rows.to_csv(tmp_path / "untrained" / "records.csv", index=False)
+    (state,) = verify(tmp_path).runs["state"]
+    assert state == "of the same specification, code has changed since"
+
+
 @pytest.mark.parametrize("command", ["board", "verify", "remake"])
 def test_a_folder_without_records(command, tmp_path, capsys):
     more = ["--out", str(tmp_path / "b.md")] if command == "board" else []
