@@ -32,6 +32,7 @@ class Known:
         layout: how they lie there, where their names do not say it.
         origin: where to get them; empty for what is downloaded, or comes with a library.
         images: about how many there are for training, in each of its styles.
+        classes: how many there are.
     """
 
     about: str
@@ -39,6 +40,7 @@ class Known:
     files: tuple[str, ...] = ()
     layout: str = ""
     origin: str = ""
+    classes: int = 10
 
     def there(self, root: Path) -> bool:
         """Whether all its files are below `root`."""
@@ -73,6 +75,7 @@ KNOWN: dict[str, Known] = {
         ),
         layout="celeba/list_attr_celeba.txt, identity_CelebA.txt, list_eval_partition.txt, img_align_celeba/*.jpg",
         origin="mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+        classes=10_177,
     ),
     "office-home": Known(
         "65 kinds of objects in 4 styles",
@@ -80,6 +83,7 @@ KNOWN: dict[str, Known] = {
         tuple(f"office-home/{style}" for style in ("Art", "Clipart", "Product", "Real World")),
         layout="office-home/<style>/<class>/*.jpg",
         origin="hemanthdv.org/officeHomeDataset.html",
+        classes=65,
     ),
     "adaptiope": Known(
         "123 kinds of objects in 3 styles",
@@ -87,6 +91,7 @@ KNOWN: dict[str, Known] = {
         tuple(f"adaptiope/{style}" for style in ("synthetic", "product_images", "real_life")),
         layout="adaptiope/<style>/<class>/*.jpg",
         origin="gitlab.com/tringwald/adaptiope",
+        classes=123,
     ),
     "pacs": Known(
         "seven kinds of things in 4 styles",
@@ -94,6 +99,7 @@ KNOWN: dict[str, Known] = {
         tuple(f"pacs/{style}" for style in ("photo", "art_painting", "cartoon", "sketch")),
         layout="pacs/<style>/<class>/*.jpg",
         origin="domaingeneralization.github.io",
+        classes=7,
     ),
     "mnist-m": Known(
         "MNIST on photographs",

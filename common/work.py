@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from common.codehash import ROOT
-from common.sources import EXPRESSION, KNOWN
+from common.sources import EXPRESSION, KNOWN, Known
 from common.spec import DataSettings, Spec
 
 FOLDER = ROOT / "config" / "costs"
 MB = 2**20
-UNKNOWN_IMAGES = 10_000
-"""Of a source that only its user knows."""
+UNKNOWN = Known("", images=10_000)
+"""A source that only its user knows."""
 WIDTHS = {
     "conv3": 32, "dual-encoder": 64, "feddva-cnn": 64, "smooth-lenet": 12, "sn-resnet": 64, "stargan": 64, "vgg4": 32
 }  # fmt: skip
@@ -160,9 +160,7 @@ class Extent:
     def of(cls, spec: Spec, whose: str) -> "Extent":
         """As the engine counts: a pass drops its last partial batch, unless there is no other."""
         data, training = spec.data, spec.training
-        images = images_of(data)
-        if whose == "server":
-            images *= data.server_share / (1 - data.server_share)
+        images = server_images_of(data) if whose == "server" else images_of(data)
         clients = 1 if whose else data.clients
         own = max(1.0, images / clients)
         batch = min(training.batch_size, own)
@@ -230,19 +228,31 @@ def row_of(counted: Counted) -> dict[str, str]:
 
 def images_of(data: DataSettings) -> float:
     """About how many training images all clients have together."""
-    sizes = [size_of(source) for style, source in data.styles.items() if style in data.seen]
-    total = max(sizes) if data.pool == "together" or data.attributes else sum(sizes)
-    if data.per_class:
-        total = min(total, data.per_class * 10.0 * len(data.seen))
-    total *= (1 - data.server_share) * (1 - data.validation_share) * data.classes_per_client
+    seen = [source for style, source in data.styles.items() if style in data.seen]
+    left = [size_of(source) * (1 - data.server_share) for source in seen]
+    if data.per_class:  # drawn from what the server has left
+        left = [min(size, data.per_class * known(source).classes) for size, source in zip(left, seen, strict=True)]
+    total = (
+        (max(left) if data.pool == "together" else sum(left)) * (1 - data.validation_share) * data.classes_per_client
+    )
     return min(total, (data.at_most or total) * len(data.seen) * data.clients_per_style)
+
+
+def server_images_of(data: DataSettings) -> float:
+    """About how many training images the server has: a share of each source, whatever clients have of the rest."""
+    sizes = [size_of(source) for style, source in data.styles.items() if style in data.seen]
+    return data.server_share * (max(sizes) if data.pool == "together" else sum(sizes))
+
+
+def known(expression: str) -> Known:
+    """The source of which an expression names a part or all."""
+    match = EXPRESSION.fullmatch(expression)
+    return KNOWN.get(match["name"], UNKNOWN) if match else UNKNOWN
 
 
 def whole_size_of(expression: str) -> int:
     """About how many training images there are in the source of which an expression names a part or all."""
-    match = EXPRESSION.fullmatch(expression)
-    known = KNOWN.get(match["name"]) if match else None
-    return known.images if known else UNKNOWN_IMAGES
+    return known(expression).images
 
 
 def size_of(expression: str) -> float:

@@ -29,6 +29,8 @@ RUNS = [
     "psfedgan/mnist_split-1/fedavg/default/2011",
     "fedinb/rotated-mnist_translation/fedinb/hist/2011",
 ]
+IN_COMMON = "common/natural_equal/fedavg/default/2011"
+"""Equally many images of each class, beside those of the server."""
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +44,29 @@ def taken() -> list[tuple[Spec, float, float]]:
     ]
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", [*RUNS, IN_COMMON])
 def test_the_images_of_a_run_are_about_those_that_its_clients_have(run):
     spec = load_study("digits").specs[run]
     dealt = partition(spec.data, "nowhere", spec.seed)
     assert work.images_of(spec.data) == pytest.approx(sum(map(len, dealt.clients)), rel=0.1)
+
+
+def test_images_of_each_class_are_drawn_from_what_the_server_has_left(tmp_path):
+    """Seven classes, of each 20 images in each of two styles, however many there are and the server has."""
+    labels, styles = np.arange(840) % 7, np.arange(840) % 2
+    images = np.zeros((840, 8, 8, 3), np.uint8)
+    np.savez(tmp_path / "pacs.npz", images=images, labels=labels, styles=styles, style_names=["photo", "sketch"])
+    played = {"photo": "pacs/photo", "sketch": "pacs/sketch"}
+    settings = DataSettings(dataset="pacs", styles=played, image_size=8, per_class=20, server_share=0.25)
+    assert sum(map(len, partition(settings, str(tmp_path), seed=3).clients)) == work.images_of(settings) == 2 * 7 * 20
+
+
+@pytest.mark.parametrize("run", ["psfedgan/mnist_split-1/fedavg/default/2011", IN_COMMON])
+def test_the_server_has_its_share_of_each_source_whatever_clients_have(run):
+    spec = load_study("digits").specs[run]
+    data = spec.data.model_copy(update={"server_share": 0.2, "per_class": spec.data.per_class and 10})
+    held = len(partition(data, "nowhere", spec.seed).server)
+    assert work.server_images_of(data) == pytest.approx(held, rel=0.05)
 
 
 def _spec(**training) -> Spec:
@@ -64,11 +84,11 @@ def test_passes_are_counted_in_rounds_epochs_or_steps_of_the_clients_that_take_p
 
 def test_slices_of_a_source_are_its_share():
     styles = {"a": "mnist[::4]", "b": "mnist[1:101]", "c": "unheard-of"}
-    assert work.images_of(DataSettings(dataset="x", styles=styles)) == 15_000 + 100 + work.UNKNOWN_IMAGES
+    assert work.images_of(DataSettings(dataset="x", styles=styles)) == 15_000 + 100 + work.UNKNOWN.images
 
 
 @pytest.mark.parametrize("settings", [{}, {"batch_size": 8}, {"local_steps": 3}, {"participation": 0.5}])
-@pytest.mark.parametrize("run", ["psfedgan/mnist_split-1/fedavg/default/2011", RUNS[0]])
+@pytest.mark.parametrize("run", ["psfedgan/mnist_split-1/fedavg/default/2011", RUNS[0], IN_COMMON])
 def test_the_extent_of_a_training_is_what_the_engine_will_do(run, settings):
     spec = load_study("digits").specs[run]
     training = spec.training.model_copy(update={"batch_size": 16} | settings)
@@ -86,7 +106,7 @@ def test_one_who_trains_on_the_servers_images_has_no_others():
     share = spec.data.server_share
     alone = Extent.of(spec, "server")
     assert alone.clients == 1
-    images = work.images_of(spec.data) * share / (1 - share)
+    images = work.images_of(spec.data) * share / (1 - share)  # as clients have all that is left
     assert images - spec.training.batch_size < alone.batches * alone.batch <= images
 
 
