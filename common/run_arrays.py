@@ -143,7 +143,9 @@ def read(file: Path, data: DataSettings, classes: int | None) -> Arrays:
         images = lengths.get(f"{style}/train")
         positions = arrays.get(f"client/{k}/positions", np.zeros(0))
         if images is not None and len(positions) and not 0 <= positions.min() <= positions.max() < images:
-            raise InputError(f"{file}: client/{k}/positions: must be in 0..{images - 1}, got {positions.max()}")
+            raise InputError(
+                f"{file}: client/{k}/positions: must be in 0..{images - 1}, got {positions.min()}..{positions.max()}"
+            )
     return arrays
 
 

@@ -124,14 +124,15 @@ def state(expression: str, root: Path) -> State:
     return State.THERE if (root / name / (style or "")).is_dir() else State.MISSING
 
 
-def dated(expression: str, root: Path) -> list[str]:
-    """The user's own files behind `expression`, each with its size and date, which change when it is corrected.
+def dated(place: str, root: Path) -> list[str]:
+    """The user's own files behind a source `name` or `name/style`, which no slice follows, each with its size and date,
+    which change when it is corrected.
 
     Files of a known source are not looked at, unless an .npz file stands in for them: they are what was published.
     """
-    name = expression.partition("/")[0]
+    name = place.partition("/")[0]
     own = root / f"{name}.npz"
-    files = [own] if own.is_file() else [] if name in KNOWN else sorted((root / expression).rglob("[!.]*"))
+    files = [own] if own.is_file() else [] if name in KNOWN else sorted((root / place).rglob("[!.]*"))
     found = ((file, file.stat()) for file in files if file.is_file())  # what was decoded is kept in files with a dot
     return [f"{file.relative_to(root)} {stat.st_size} {stat.st_mtime_ns}" for file, stat in found]
 

@@ -38,10 +38,10 @@ CLASSIFIER = OptimiserSettings(name="adam", lr=1e-3)
 
 @settings
 class PSFedGAN(Algorithm):
-    """Algorithm 1. A user takes a step on its discriminator D, publishes (D, z, l), and takes a step on its generator G
+    """Algorithm 1, whose lines are counted with every `end for`. A user takes a step on its discriminator D, publishes (D, z, l), and takes a step on its generator G
     with this z and l, as does the server's generator of that user.
 
-    Read with these corrections: D is trained on real images as well (line 8 leaves them out), and on z and labels of
+    Read with these corrections: D is trained on real images as well (line 10 leaves them out), and on z and labels of
     its own, not on those that are published. Labels are those that the user has images of. D drops hidden units: in the
     step on G both sides drop the same ones, which they draw from the secret and the number of the step, as the text's
     "randomness in D handled deterministically" needs.
@@ -61,7 +61,7 @@ class PSFedGAN(Algorithm):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3
     share: Literal["discriminator", "all", "once"] = "discriminator"
     synthetic: Count = 6000
-    classifier_epochs: Count = 1  # not said; line 14 trains C_l once in a round, outside of the loops over steps
+    classifier_epochs: Count = 1  # not said; line 16 trains C_l once in a round, outside of the loops over steps
     attackers: list[Attacker] = Field(default_factory=list)
     objective: Classification
     shared = nothing
@@ -84,7 +84,7 @@ class PSFedGAN(Algorithm):
         return batch | {f"sent_{name}": tensor for name, tensor in sent.items()}
 
     def phases(self) -> list[Phase]:
-        """Lines 6-12."""
+        """Lines 7-15."""
         steps = [
             Update(names("discriminator"), discriminator_loss),
             Update(names("generator"), self.generator_loss, publish=self.published),
@@ -195,7 +195,7 @@ class Cloud:
         self.twins[client].receive(round, message)
 
     def finish(self, round: int, shared: dict[str, Tensor]) -> None:
-        """Line 14: train C_l on cloud data and synthetic data."""
+        """Line 16: train C_l on cloud data and synthetic data."""
         draw = torch.Generator().manual_seed(random_key(self.work.seed, "synthetic", round))
         made = [self._images(twin, draw) for twin in self.twins if twin.labels]  # of others nothing has come yet
         images, labels = (torch.cat(column) for column in zip(self.own, *made, strict=True))

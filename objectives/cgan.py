@@ -124,7 +124,7 @@ class Twin:
         self.optimiser_state = State()
 
     def receive(self, round: int, message: dict[str, Tensor]) -> None:
-        """Line 11 of Algorithm 1: the user's step; or its generator as it is.
+        """Line 13 of Algorithm 1: the user's step; or its generator as it is.
 
         Raises:
             InputError: what was published is of another architecture.

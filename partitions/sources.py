@@ -66,7 +66,7 @@ def _whole(name: str, style: str | None, size: int, root: Path) -> Source:
         return EMBEDDED[name]()
     if name in TORCHVISION and style is None and KNOWN[name].there(root):
         return _read_published(name, root, download=False)
-    if name == "celeba" and (root / KNOWN[name].files[0]).is_file():
+    if name == "celeba" and style is None and (root / KNOWN[name].files[0]).is_file():
         return read_celeba(root / "celeba", size)
     if (root / f"{name}.npz").is_file():
         source = read_npz(name, root / f"{name}.npz", style)
@@ -110,7 +110,7 @@ def _as_published(source: Source, root: Path, files: str) -> Source:
 
 def _absent(name: str, style: str | None, root: Path) -> str:
     place = f"{name}/{style}" if style else name
-    if name in EMBEDDED or name in TORCHVISION:
+    if name in EMBEDDED or name in TORCHVISION or (name == "celeba" and style):
         return f"source '{place}': '{name}' has no styles to choose from; write '{name}'"
     if name in KNOWN and style is None and KNOWN[name].there(root):
         return f"source '{name}': has several styles; write one, such as '{KNOWN[name].files[0]}'"

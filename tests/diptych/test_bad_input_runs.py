@@ -112,6 +112,7 @@ DAMAGES: list[tuple[str, Damage, list[str]]] = [
     ("a fourth client", _arrays(client__3__positions=lambda _: np.zeros(3, int)), ["there are 3 clients", "got 3"]),
     ("a client of no style", _arrays(client__1__style=lambda _: np.array("art")), ["client/1/style", "'art'"]),
     ("images that there are not", _arrays(**{OWN: _set(10**6)}), ["client/1/positions", "1000000"]),
+    ("a place before the first", _arrays(**{OWN: _set(-1)}), ["client/1/positions: must be in 0..", "got -1.."]),
     ("no provenance", _gone("provenance.json"), ["provenance.json", "cannot be read", "train"]),
     ("half a provenance", _text("provenance.json", lambda _: "{"), ["provenance.json", "cannot be read"]),
     ("an empty provenance", _text("provenance.json", lambda _: "{}"), ["provenance.json.status", "needed"]),

@@ -295,6 +295,8 @@ def test_celeba(tmp_path):
         assert np.array_equal(source.labels, [2, 1, 2, 0]), "identities, numbered from 0"
         assert np.array_equal(source.test, [False, False, True, True])
         assert np.array_equal(source.extra["attributes"], np.eye(40, dtype=bool)[:4])
+    with pytest.raises(InputError, match="'celeba' has no styles to choose from; write 'celeba'"):
+        load("celeba/Smiling", 32, str(tmp_path))
     faces = tmp_path / "celeba" / "list_attr_celeba.txt"
     faces.write_text(faces.read_text().replace("000001.jpg", "000009.jpg").replace("000002.jpg", "000001.jpg"))
     with pytest.raises(InputError, match=r"000009\.jpg is in"):
@@ -479,6 +481,7 @@ def test_a_folder_without_classes(tmp_path):
         ("digits-plain[::0]", "a step of 0"),
         ("digits-plian", "did you mean 'digits-plain'"),
         ("digits-plain/ink", "no styles to choose from"),
+        ("celeba/Smiling", "no styles to choose from"),
         ("celeba", "put there celeba/list_attr_celeba.txt"),
         ("adaptiope/synthetic", "put there adaptiope/<style>"),
         ("mnist-m", "put there mnist-m.npz"),
