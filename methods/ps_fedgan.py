@@ -38,8 +38,8 @@ CLASSIFIER = OptimiserSettings(name="adam", lr=1e-3)
 
 @settings
 class PSFedGAN(Algorithm):
-    """Algorithm 1, whose lines are counted with every `end for`. A user takes a step on its discriminator D, publishes (D, z, l), and takes a step on its generator G
-    with this z and l, as does the server's generator of that user.
+    """Algorithm 1, whose lines are counted with every `end for`. A user takes a step on its discriminator D, publishes
+    (D, z, l), and takes a step on its generator G with this z and l, as does the server's generator of that user.
 
     Read with these corrections: D is trained on real images as well (line 10 leaves them out), and on z and labels of
     its own, not on those that are published. Labels are those that the user has images of. D drops hidden units: in the

@@ -52,8 +52,8 @@ def histogram(ordered: Tensor, bins: int) -> Tensor:
 
 
 def pseudo_samples(edges: Tensor, n: int) -> Tensor:
-    """The inverse of the distribution that a histogram describes at n evenly spaced points from 0 to 1, as released; Sec.
-    2.4 has it at i/n, without 0."""
+    """The inverse of the distribution that a histogram describes at n evenly spaced points from 0 to 1, as released;
+    Sec. 2.4 has it at i/n, without 0."""
     return _resampled(edges, n)
 
 

@@ -127,8 +127,8 @@ def affine(x: Tensor, size: int, generator: torch.Generator) -> Tensor:
 
 
 def erase(x: Tensor, size: int, generator: torch.Generator) -> Tensor:
-    """RandomErasing(p=1.0, scale=(0.02, 0.1)) (PaDPaF, App. C.2.1): a rectangle at 0, which is mid grey after Normalize,
-    where the code has it, and black "after ToTensor()", where the text has it."""
+    """RandomErasing(p=1.0, scale=(0.02, 0.1)): a rectangle at 0, mid grey after Normalize, as in the code; "after
+    ToTensor()", as PaDPaF's App. C.2.1 has it, it would be black."""
     x = resized(x, size)
     area = _uniform(x, 0.02, 0.1, generator) * size * size
     ratio = _uniform(x, math.log(0.3), math.log(3.3), generator).exp()
