@@ -149,8 +149,8 @@ class Decoder(nn.Module):
 
 
 class FedDVACNN(nn.Module):
-    """The CNN that FedDVA is compared with, up to its last two layers: a backbone of twice the width, and two more layers
-    as released; App. G has two fully connected layers behind the backbone in all.
+    """The CNN that FedDVA is compared with, up to its last two layers: a backbone of twice the width and two layers, as
+    released; App. G has two behind the backbone in all.
 
     Args:
         width: of the FedDVA networks it is compared with.
