@@ -12,11 +12,14 @@ from diptych import counted
 from diptych.board import _figures, board_of, linked, titles
 from diptych.cli import main
 from diptych.configuration import read_paper
+from diptych.gathering import gather
 from diptych.published import reference
+from diptych.study import load_study
 from diptych.verify import verify
 from reporting.board import END, START, VERDICTS, markdown, with_summary
 from reporting.evidence import RANK, Grade, read_base
 from reporting.records import PUBLISHED, published, read_csv
+from tests.digits import left_by
 
 REFERENCE, BOARD = ROOT / "results" / "reference", ROOT / "docs" / "board.md"
 
@@ -182,16 +185,39 @@ def test_what_is_counted_at_a_small_scale_is_what_today_would_count(tmp_path):
     assert set(verify(tmp_path).runs["state"]) == {"as today's specification and code make them"}
 
 
-def test_what_today_would_make_of_a_run(tmp_path):
-    """The same specification and code; other code; another specification."""
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        ({}, "as today's specification and code make them"),
+        ({"code": "x"}, "of the same specification, code has changed since"),
+        ({"spec": "x"}, "of a specification that is no longer asked for"),
+    ],
+)
+def test_what_today_would_make_of_a_run(change, state, trained_today, tmp_path):
+    (tmp_path / "tiny").mkdir()
+    trained_today.assign(**change).to_csv(tmp_path / "tiny" / "records.csv", index=False)
+    assert set(verify(tmp_path).runs["state"]) == {state}
+
+
+@pytest.fixture(scope="module")
+def trained_today(tmp_path_factory) -> pd.DataFrame:
+    """The records of a run at a scale where it is not as published."""
+    folder = tmp_path_factory.mktemp("today")
+    left_by(load_study("tiny").specs["fedstyle/digit_1_iid_simclr/fedavg/default/2011"], folder / "run")
+    assert main(["evaluate", str(folder / "run"), "--out", str(folder / "part.csv")]) == 0
+    gather("tiny", [folder / "part.csv"], folder / "records.csv", [])
+    return read_csv(folder / "records.csv")
+
+
+def test_a_board_that_is_not_of_the_records_is_found(tmp_path, capsys):
     (tmp_path / "untrained").mkdir()
-    records = read_csv(REFERENCE / "untrained" / "records.csv.gz").query("paper == 'padpaf' and variant == ''")
-    for run, change in zip(records["run"].unique()[:2], ({"code": "x"}, {"spec": "x"}), strict=True):
-        records.loc[records["run"] == run, list(change)] = list(change.values())
-    records.to_csv(tmp_path / "untrained" / "records.csv", index=False)
-    states = verify(tmp_path).runs["state"].value_counts()
-    assert states["of the same specification, code has changed since"] >= 1
-    assert states["of a specification that is no longer asked for"] == 1
+    shutil.copy(REFERENCE / "untrained" / "records.csv.gz", tmp_path / "untrained")
+    board = tmp_path / "board.md"
+    assert main(["board", str(tmp_path), "--out", str(board)]) == 0
+    assert main(["verify", str(tmp_path), "--board", str(board)]) == 0
+    board.write_text(board.read_text().replace("undecided", "decided", 1))
+    assert main(["verify", str(tmp_path), "--board", str(board)]) == 1
+    assert f"not so: {board}" in capsys.readouterr().out
 
 
 def test_a_run_that_is_measured_in_parts_is_one_run_as_old_as_its_oldest_part(tmp_path):

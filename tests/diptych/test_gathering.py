@@ -48,6 +48,16 @@ def test_each_table_says_in_what_its_own_cell_differs_from_the_published_one(tmp
     assert differs["style-epochs"] < differs["table1"] == differs["table4"]
 
 
+def test_a_cells_setting_is_of_what_has_none(tmp_path):
+    """An evaluation's own, such as a probe's target, stays."""
+    cell = next(cell for cell in load_study("tiny").cells if cell.setting)
+    row = dict.fromkeys(COLUMNS, "") | OK | {"run": cell.spec.run, "value": 1}
+    write_csv(tmp_path / "part.csv", [row, row | {"setting": "target=label"}], COLUMNS)
+    gather("tiny", [tmp_path / "part.csv"], tmp_path / "records.csv", [])
+    found = read_rows(tmp_path / "records.csv")
+    assert list(found["setting"][found["table"] == cell.table]) == [cell.setting, "target=label"]
+
+
 def test_what_is_for_one_table_only_is_in_no_other(tmp_path):
     """What a specification says of a run may be other than what its run did at a smaller scale."""
     cell = load_study("tiny").cells[0]
