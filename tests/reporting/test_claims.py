@@ -424,14 +424,14 @@ def test_what_computing_leaves_of_a_tie_decides_nothing(ask, values, expected, m
 differences = st.lists(st.floats(-0.2, 0.2).map(lambda d: round(d, 3)), min_size=1, max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.dictionaries(st.sampled_from("xyz"), differences, min_size=1), st.sampled_from(["stand_in", "differs"]))
 def test_nothing_but_the_published_experiment_is_firm(by_style, mark):
     with pytest.MonkeyPatch.context() as patch:
         assert _every(patch, by_style, **{mark: "yes"}).verdict not in FIRM
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(differences.filter(lambda d: len(d) == 4), min_size=1, max_size=3), st.integers(1, 4))
 def test_fewer_than_three_seeds_are_never_firm_and_what_is_points_where_the_means_do(several, seeds):
     by_style = dict(zip("xyz", [d[:seeds] for d in several], strict=False))
@@ -442,7 +442,7 @@ def test_fewer_than_three_seeds_are_never_firm_and_what_is_points_where_the_mean
     assert found.points == points.get(found.verdict, found.points)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(differences.filter(lambda d: len(d) >= 3), min_size=1, max_size=3), st.floats(1, 10))
 def test_noise_never_makes_a_claim_firm(several, times):
     """Every difference as far from its mean as before, or farther."""
@@ -453,7 +453,7 @@ def test_noise_never_makes_a_claim_firm(several, times):
     assert after not in FIRM or after == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(differences.filter(any))
 def test_swapping_two_methods_swaps_what_is_said_of_a_single_comparison(several):
     swapped = {"for": "against", "against": "for", "supported": "contradicted", "contradicted": "supported"}
@@ -702,7 +702,7 @@ def test_that_the_largest_is_above_takes_one_that_is_by_more_than_chance_among_s
 accuracies = st.lists(st.floats(0, 1).map(lambda x: round(x, 2)), min_size=3, max_size=3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(accuracies, min_size=3, max_size=3))
 def test_a_comparison_with_the_largest_is_that_with_each_of_them(values):
     by_method = dict(zip("abc", values, strict=True))
@@ -717,7 +717,7 @@ A, EACH = "q('accuracy', method='a')", "(q('accuracy', method=m) for m in 'bc')"
 B, C = "q('accuracy', method=m)", "q('accuracy', method=n)"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(accuracies, min_size=3, max_size=3))
 def test_arithmetic_on_a_largest_is_that_on_each_of_them(values):
     by_method = dict(zip("abc", values, strict=True))
@@ -965,7 +965,7 @@ SINGLE = "sd('accuracy',style='x',method='a') > sd('accuracy',style='x',method='
 stds = st.floats(0.001, 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(stds, stds, st.integers(2, 6))
 def test_swapping_two_methods_swaps_what_is_said_of_their_deviations(a, b, seeds):
     swapped = {"supported": "contradicted", "contradicted": "supported"}
@@ -973,7 +973,7 @@ def test_swapping_two_methods_swaps_what_is_said_of_their_deviations(a, b, seeds
     assert other == swapped.get(found, found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(stds, stds), min_size=3, max_size=3), st.floats(0, 2), st.integers(3, 6))
 def test_noise_on_all_sides_never_makes_a_claim_on_deviations_firm(pairs, noise, seeds):
     """Variances add."""
@@ -985,7 +985,7 @@ def test_noise_on_all_sides_never_makes_a_claim_on_deviations_firm(pairs, noise,
 NO_MAX = "sum(sd('accuracy',style=t,method='a') > sd('accuracy',style=t,method='b') for t in 'xyz') > 1"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(stds, stds), min_size=3, max_size=3), st.integers(1, 5))
 def test_fewer_seeds_never_make_a_claim_on_deviations_firmer(pairs, fewer):
     by_style = dict(zip("xyz", pairs, strict=True))
