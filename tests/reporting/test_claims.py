@@ -1,6 +1,7 @@
 """Claims: three-valued logic against brute force, and the paper's claims on the paper's own numbers."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,17 @@ def _evaluator(**values: float) -> Evaluator:
 
 def _over(rows: list[dict]) -> Evaluator:
     return Evaluator(Shelf.of(_records(rows)))
+
+
+@cache
+def _claims() -> pd.DataFrame:
+    return read_csv(PUBLISHED / "claims.csv")
+
+
+@cache
+def _claim(inequality: str) -> pd.DataFrame:
+    """One claim of FedStyle, which asks for this."""
+    return _claims().query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
 
 
 def _known(result: object) -> bool | None:
@@ -257,7 +269,7 @@ def test_the_papers_claims_on_the_papers_numbers():
     found = findings(
         "fedstyle", _records(rows), {}
     )  # columns that our records need fixed are empty in the paper's text
-    claims = read_csv(PUBLISHED / "claims.csv").set_index("claim_id")["published_holds"]
+    claims = _claims().set_index("claim_id")["published_holds"]
     said = {"yes": "for", "no": "against", "not-printed": ""}
     assert {f.claim: f.points for f in found} == {f.claim: said[claims[f.claim]] for f in found}
     assert {f.verdict for f in found} == {Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.SUPPORTED}
@@ -338,7 +350,7 @@ EVERY = "all(q('accuracy',style=t,method='a') > q('accuracy',style=t,method='b')
 
 def _every(monkeypatch, by_style: dict[str, list[float]], **more: str):
     """What is said of `a` above `b` in each of three styles, where it is so by this much, seed by seed."""
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": method, "style": style, "seed": str(seed), "value": value} | more
@@ -389,7 +401,7 @@ def test_a_wide_comparison_leaves_a_narrow_one_decided(monkeypatch):
 def test_comparisons_of_two_quantities_share_no_spread(monkeypatch):
     """0.05 and 0.01 might be one spread, but not of two metrics: 0.02 is 3.5 own errors, and 1.0 of pooled ones."""
     ask = "q('nmse', method='a') > 1 and q('ssim', method='a') < 0.05"
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     measured = {"nmse": [1.45, 1.5, 1.55], "ssim": [0.02, 0.03, 0.04]}
     rows = [
@@ -412,7 +424,7 @@ def test_comparisons_of_two_quantities_share_no_spread(monkeypatch):
     ],
 )  # fmt: skip
 def test_what_computing_leaves_of_a_tie_decides_nothing(ask, values, expected, monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "x", "method": m, "seed": s, "value": v} for m, v in zip("ab", values, strict=True) for s in "123"
@@ -490,7 +502,7 @@ def test_that_something_is_small_is_no_easier_with_noise():
 
 
 def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "scale": scale, "differs": d}
@@ -513,7 +525,7 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
     ],
 )
 def test_of_two_findings_alike_the_one_on_longer_runs_stands(budgets, stands, monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "scale": scale}
@@ -538,7 +550,7 @@ def test_what_no_scale_has_alone_is_asked_of_what_is_as_published_of_several(dif
     ask = (
         "all(q('accuracy', dataset=d, method='a') > q('accuracy', dataset=d, method='b') for d in ('mnist', 'fmnist'))"
     )
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     runs = [("digits", "mnist", "123", ""), ("things", "fmnist", "12", differs), ("things", "mnist", "1", "")]
     rows = [
@@ -571,7 +583,7 @@ def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_n
     ask, doubt, expected, monkeypatch
 ):
     """`digits` and `short` have one data set, trained for 1 and 2 % of the paper's, `things` another, for 4 %."""
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     of = {"digits": ("mnist", "0.01", 0.3), "short": ("mnist", "0.02", -0.3), "things": ("fmnist", "0.04", 0.001)}
     shared = {"metric": "accuracy", "differs": "training.rounds"}
@@ -591,7 +603,7 @@ def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_n
 @pytest.mark.parametrize(("scales", "expected"), [(("short", "things"), "for"), (("things", "things"), "undecided")])
 def test_noise_at_one_scale_hides_nothing_at_another(scales, expected, monkeypatch):
     """A lead of twice its deviation is told by a t-test, p = 0.037, the smaller one not by the noise of both."""
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=BOTH)
+    claims = _claim(BOTH)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     leads = {"mnist": (scales[0], 0.03), "fmnist": (scales[1], 0.006)}
     differences = {d: [noise * (2 + sign) for sign in (-1, 0, 1)] for d, (_, noise) in leads.items()}
@@ -630,7 +642,7 @@ def _said(inequality: str, *beside: dict, **by_method: list[float | None]) -> Fi
         for seed, value in enumerate(values)
         if value is not None
     ]
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
+    claims = _claim(inequality)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporting.claims.read_csv", lambda _: claims)
         (found,) = findings("fedstyle", _records([*own, *beside]), {})
@@ -774,10 +786,9 @@ def test_what_is_counted_and_differs_by_seed_is_tested(other, expected):
         for method, values in {"a": (270.0, 265.0, 268.0), "b": (other, other - 8, other + 7)}.items()
         for seed, value in enumerate(values)
     ]
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'")
+    claims = _claim("q('parameters', method='b') < q('parameters', method='a')")
     with pytest.MonkeyPatch.context() as patch:
-        asked = "q('parameters', method='b') < q('parameters', method='a')"
-        patch.setattr("reporting.claims.read_csv", lambda _: claims.assign(inequality=asked))
+        patch.setattr("reporting.claims.read_csv", lambda _: claims)
         (found,) = findings("fedstyle", _records(rows), {})
         (one,) = findings("fedstyle", _records(rows[::3]), {})
     assert found.verdict == expected
@@ -863,7 +874,7 @@ def test_what_is_far_below_is_not_small():
 
 
 def test_a_claim_is_as_good_as_the_worst_of_its_numbers(monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "differs": differs}
@@ -876,7 +887,7 @@ def test_a_claim_is_as_good_as_the_worst_of_its_numbers(monkeypatch):
 
 
 def test_files_of_two_equal_runs_are_equal_though_one_took_longer(monkeypatch, tmp_path):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedinb-20'")
+    claims = _claims().query("claim_id == 'fedinb-20'")
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     pages = []
     for minutes in (5.0, 5.5):
@@ -908,7 +919,7 @@ def _most(by_style: dict[str, tuple[float, float]], seeds: int = 5, inequality: 
         for method, std in (("a", a), ("b", b), ("c", b / 2))
         for seed, value in enumerate(_spread(std, seeds))
     ]
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
+    claims = _claim(inequality)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporting.claims.read_csv", lambda _: claims)
         (found,) = findings("fedstyle", _records(rows), {})
