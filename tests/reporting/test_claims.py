@@ -511,7 +511,8 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
         for seed in "123"
         for m, value in (("a", 0.5), ("b", worse + 0.001 * int(seed)))
     ]
-    (found,) = findings("fedstyle", _records(rows), {})
+    unasked = {"metric": "fid", "method": "a", "value": 5.0, "scale": "other"}
+    (found,) = findings("fedstyle", _records([*rows, unasked]), {})
     assert (found.verdict, found.scale) == ("contradicted", "paper")
     assert found.passed_over == "for at small, reduced, 3 seeds, 3 of 3 hold"
 
@@ -598,6 +599,75 @@ def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_n
     said = found.verdict, found.scale, found.measured, found.hold
     assert said[0] == expected[0]
     assert found.verdict == "not measured" or said == expected
+
+
+def _at(scales: dict[str, tuple[str, str, dict]], asked: str, doubts: dict[str, Doubt] | None = None) -> Finding:
+    """What is said of a claim where `a` is 0.4 ahead of `b` with three seeds at each scale, which has one data set; two
+    budgets, the first of `a`; and other columns."""
+    rows = [
+        {"metric": "accuracy", "scale": scale, "dataset": d, "method": m, "budget": share, "seed": str(seed)}
+        | {"value": value, **more}
+        for scale, (d, budgets, more) in scales.items()
+        for seed, noise in enumerate((-0.02, 0.0, 0.021))
+        for m, value, share in zip("ab", (0.9 + noise, 0.5), budgets.split(","), strict=True)
+    ]
+    of_claim = {scale: {"fedstyle-01": doubt} for scale, doubt in (doubts or {}).items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporting.claims.read_csv", lambda _: _claim(asked))
+        (found,) = findings("fedstyle", _records(rows), {}, {}, of_claim)
+    return found
+
+
+SHORTER, STAND_IN = {"differs": "training.rounds"}, {"stand_in": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("closer", "farther"),
+    [
+        (("0.01,0.01", SHORTER), ("0.5,0.5", STAND_IN)),
+        (("0.02,0.02", SHORTER), ("0.05,0.01", SHORTER)),  # the least that one of its runs has had
+        (("0.02,0.02", SHORTER), ("0.01,0.05", SHORTER)),
+        (("0.01,0.01", SHORTER), ("0.5,", SHORTER)),  # and what is not known is less than any
+    ],
+)
+def test_of_each_data_set_those_records_are_taken_that_come_closest_to_the_papers(closer, farther):
+    for one, other in (("m", "z"), ("z", "m")):
+        scales = {one: ("mnist", *closer), other: ("mnist", *farther), "things": ("fmnist", "0.04,0.04", SHORTER)}
+        assert _at(scales, BOTH).scale == " and ".join(sorted([one, "things"]))
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"), [({}, "supported"), (STAND_IN, "not measured"), (SHORTER, "not measured")]
+)
+def test_two_data_sets_are_compared_across_scales_only_as_published(more, verdict):
+    scales = {"digits": ("mnist", "1,1", {}), "things": ("fmnist", "1,1", more)}
+    assert _at(scales, MIXED).verdict == verdict
+
+
+LEAD = "q('accuracy', dataset='mnist', method='a') > q('accuracy', dataset='mnist', method='b')"
+
+
+@pytest.mark.parametrize(
+    ("more", "until", "expected"),
+    [
+        (SHORTER, "", ("undecided", "too short")),
+        (SHORTER, f"{LEAD} + 0.5", ("undecided", "too short")),
+        (SHORTER, "q('accuracy', method='c') > 0", ("undecided", "too short")),
+        (SHORTER, f"{LEAD} + 0.3", ("for", "reduced")),
+        (STAND_IN, "", ("undecided", "too short")),
+        ({}, "", ("supported", "")),  # what is as published decides whatever is said of its scale
+    ],
+)
+def test_a_doubt_holds_until_the_numbers_of_its_scale_remove_it(more, until, expected):
+    found = _at({"digits": ("mnist", "0.5,0.5", more)}, LEAD, {"digits": Doubt("too short", until)})
+    assert (found.verdict, found.why) == expected
+
+
+def test_a_doubt_of_one_scale_takes_nothing_from_what_is_as_published_of_several():
+    scales = {"digits": ("mnist", "1,1", {}), "things": ("fmnist", "1,1", {})}
+    for doubts in ({}, {"things": Doubt("too short")}):
+        found = _at(scales, MIXED, doubts)
+        assert (found.verdict, found.scale) == ("supported", "digits and things")
 
 
 @pytest.mark.parametrize(("scales", "expected"), [(("short", "things"), "for"), (("things", "things"), "undecided")])
