@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from diptych import configuration
 from tests.checkout import Checkout, read_again
 
 # as in every job: more threads would only get in each other's way, and change sums in the last digit
 torch.set_num_threads(1)
+
+# an example takes as long as what else runs lets it
+settings.register_profile("at any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("at any load")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from tests.digits import UNEVEN, uneven
 from tests.mutation import mutated
 from tests.wrong import refused
 
-quick = bounded(max_examples=30, deadline=None)
+quick = bounded(max_examples=30)
 
 
 def _labels(seed: int, n: int, classes: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Claims: three-valued logic against brute force, and the paper's claims on the paper's own numbers."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,17 @@ def _evaluator(**values: float) -> Evaluator:
 
 def _over(rows: list[dict]) -> Evaluator:
     return Evaluator(Shelf.of(_records(rows)))
+
+
+@cache
+def _claims() -> pd.DataFrame:
+    return read_csv(PUBLISHED / "claims.csv")
+
+
+@cache
+def _claim(inequality: str) -> pd.DataFrame:
+    """One claim of FedStyle, which asks for this."""
+    return _claims().query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
 
 
 def _known(result: object) -> bool | None:
@@ -257,7 +269,7 @@ def test_the_papers_claims_on_the_papers_numbers():
     found = findings(
         "fedstyle", _records(rows), {}
     )  # columns that our records need fixed are empty in the paper's text
-    claims = read_csv(PUBLISHED / "claims.csv").set_index("claim_id")["published_holds"]
+    claims = _claims().set_index("claim_id")["published_holds"]
     said = {"yes": "for", "no": "against", "not-printed": ""}
     assert {f.claim: f.points for f in found} == {f.claim: said[claims[f.claim]] for f in found}
     assert {f.verdict for f in found} == {Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.SUPPORTED}
@@ -338,7 +350,7 @@ EVERY = "all(q('accuracy',style=t,method='a') > q('accuracy',style=t,method='b')
 
 def _every(monkeypatch, by_style: dict[str, list[float]], **more: str):
     """What is said of `a` above `b` in each of three styles, where it is so by this much, seed by seed."""
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": method, "style": style, "seed": str(seed), "value": value} | more
@@ -389,7 +401,7 @@ def test_a_wide_comparison_leaves_a_narrow_one_decided(monkeypatch):
 def test_comparisons_of_two_quantities_share_no_spread(monkeypatch):
     """0.05 and 0.01 might be one spread, but not of two metrics: 0.02 is 3.5 own errors, and 1.0 of pooled ones."""
     ask = "q('nmse', method='a') > 1 and q('ssim', method='a') < 0.05"
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     measured = {"nmse": [1.45, 1.5, 1.55], "ssim": [0.02, 0.03, 0.04]}
     rows = [
@@ -412,7 +424,7 @@ def test_comparisons_of_two_quantities_share_no_spread(monkeypatch):
     ],
 )  # fmt: skip
 def test_what_computing_leaves_of_a_tie_decides_nothing(ask, values, expected, monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "x", "method": m, "seed": s, "value": v} for m, v in zip("ab", values, strict=True) for s in "123"
@@ -424,14 +436,14 @@ def test_what_computing_leaves_of_a_tie_decides_nothing(ask, values, expected, m
 differences = st.lists(st.floats(-0.2, 0.2).map(lambda d: round(d, 3)), min_size=1, max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.dictionaries(st.sampled_from("xyz"), differences, min_size=1), st.sampled_from(["stand_in", "differs"]))
 def test_nothing_but_the_published_experiment_is_firm(by_style, mark):
     with pytest.MonkeyPatch.context() as patch:
         assert _every(patch, by_style, **{mark: "yes"}).verdict not in FIRM
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(differences.filter(lambda d: len(d) == 4), min_size=1, max_size=3), st.integers(1, 4))
 def test_fewer_than_three_seeds_are_never_firm_and_what_is_points_where_the_means_do(several, seeds):
     by_style = dict(zip("xyz", [d[:seeds] for d in several], strict=False))
@@ -442,7 +454,7 @@ def test_fewer_than_three_seeds_are_never_firm_and_what_is_points_where_the_mean
     assert found.points == points.get(found.verdict, found.points)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(differences.filter(lambda d: len(d) >= 3), min_size=1, max_size=3), st.floats(1, 10))
 def test_noise_never_makes_a_claim_firm(several, times):
     """Every difference as far from its mean as before, or farther."""
@@ -453,7 +465,7 @@ def test_noise_never_makes_a_claim_firm(several, times):
     assert after not in FIRM or after == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(differences.filter(any))
 def test_swapping_two_methods_swaps_what_is_said_of_a_single_comparison(several):
     swapped = {"for": "against", "against": "for", "supported": "contradicted", "contradicted": "supported"}
@@ -490,7 +502,7 @@ def test_that_something_is_small_is_no_easier_with_noise():
 
 
 def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "scale": scale, "differs": d}
@@ -499,7 +511,8 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
         for seed in "123"
         for m, value in (("a", 0.5), ("b", worse + 0.001 * int(seed)))
     ]
-    (found,) = findings("fedstyle", _records(rows), {})
+    unasked = {"metric": "fid", "method": "a", "value": 5.0, "scale": "other"}
+    (found,) = findings("fedstyle", _records([*rows, unasked]), {})
     assert (found.verdict, found.scale) == ("contradicted", "paper")
     assert found.passed_over == "for at small, reduced, 3 seeds, 3 of 3 hold"
 
@@ -513,7 +526,7 @@ def test_the_best_founded_finding_stands_and_others_can_be_looked_up(monkeypatch
     ],
 )
 def test_of_two_findings_alike_the_one_on_longer_runs_stands(budgets, stands, monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "scale": scale}
@@ -538,7 +551,7 @@ def test_what_no_scale_has_alone_is_asked_of_what_is_as_published_of_several(dif
     ask = (
         "all(q('accuracy', dataset=d, method='a') > q('accuracy', dataset=d, method='b') for d in ('mnist', 'fmnist'))"
     )
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     runs = [("digits", "mnist", "123", ""), ("things", "fmnist", "12", differs), ("things", "mnist", "1", "")]
     rows = [
@@ -571,7 +584,7 @@ def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_n
     ask, doubt, expected, monkeypatch
 ):
     """`digits` and `short` have one data set, trained for 1 and 2 % of the paper's, `things` another, for 4 %."""
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=ask)
+    claims = _claim(ask)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     of = {"digits": ("mnist", "0.01", 0.3), "short": ("mnist", "0.02", -0.3), "things": ("fmnist", "0.04", 0.001)}
     shared = {"metric": "accuracy", "differs": "training.rounds"}
@@ -588,10 +601,79 @@ def test_each_data_set_is_asked_where_it_was_trained_longest_and_compared_with_n
     assert found.verdict == "not measured" or said == expected
 
 
+def _at(scales: dict[str, tuple[str, str, dict]], asked: str, doubts: dict[str, Doubt] | None = None) -> Finding:
+    """What is said of a claim where `a` is 0.4 ahead of `b` with three seeds at each scale, which has one data set; two
+    budgets, the first of `a`; and other columns."""
+    rows = [
+        {"metric": "accuracy", "scale": scale, "dataset": d, "method": m, "budget": share, "seed": str(seed)}
+        | {"value": value, **more}
+        for scale, (d, budgets, more) in scales.items()
+        for seed, noise in enumerate((-0.02, 0.0, 0.021))
+        for m, value, share in zip("ab", (0.9 + noise, 0.5), budgets.split(","), strict=True)
+    ]
+    of_claim = {scale: {"fedstyle-01": doubt} for scale, doubt in (doubts or {}).items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporting.claims.read_csv", lambda _: _claim(asked))
+        (found,) = findings("fedstyle", _records(rows), {}, {}, of_claim)
+    return found
+
+
+SHORTER, STAND_IN = {"differs": "training.rounds"}, {"stand_in": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("closer", "farther"),
+    [
+        (("0.01,0.01", SHORTER), ("0.5,0.5", STAND_IN)),
+        (("0.02,0.02", SHORTER), ("0.05,0.01", SHORTER)),  # the least that one of its runs has had
+        (("0.02,0.02", SHORTER), ("0.01,0.05", SHORTER)),
+        (("0.01,0.01", SHORTER), ("0.5,", SHORTER)),  # and what is not known is less than any
+    ],
+)
+def test_of_each_data_set_those_records_are_taken_that_come_closest_to_the_papers(closer, farther):
+    for one, other in (("m", "z"), ("z", "m")):
+        scales = {one: ("mnist", *closer), other: ("mnist", *farther), "things": ("fmnist", "0.04,0.04", SHORTER)}
+        assert _at(scales, BOTH).scale == " and ".join(sorted([one, "things"]))
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"), [({}, "supported"), (STAND_IN, "not measured"), (SHORTER, "not measured")]
+)
+def test_two_data_sets_are_compared_across_scales_only_as_published(more, verdict):
+    scales = {"digits": ("mnist", "1,1", {}), "things": ("fmnist", "1,1", more)}
+    assert _at(scales, MIXED).verdict == verdict
+
+
+LEAD = "q('accuracy', dataset='mnist', method='a') > q('accuracy', dataset='mnist', method='b')"
+
+
+@pytest.mark.parametrize(
+    ("more", "until", "expected"),
+    [
+        (SHORTER, "", ("undecided", "too short")),
+        (SHORTER, f"{LEAD} + 0.5", ("undecided", "too short")),
+        (SHORTER, "q('accuracy', method='c') > 0", ("undecided", "too short")),
+        (SHORTER, f"{LEAD} + 0.3", ("for", "reduced")),
+        (STAND_IN, "", ("undecided", "too short")),
+        ({}, "", ("supported", "")),  # what is as published decides whatever is said of its scale
+    ],
+)
+def test_a_doubt_holds_until_the_numbers_of_its_scale_remove_it(more, until, expected):
+    found = _at({"digits": ("mnist", "0.5,0.5", more)}, LEAD, {"digits": Doubt("too short", until)})
+    assert (found.verdict, found.why) == expected
+
+
+def test_a_doubt_of_one_scale_takes_nothing_from_what_is_as_published_of_several():
+    scales = {"digits": ("mnist", "1,1", {}), "things": ("fmnist", "1,1", {})}
+    for doubts in ({}, {"things": Doubt("too short")}):
+        found = _at(scales, MIXED, doubts)
+        assert (found.verdict, found.scale) == ("supported", "digits and things")
+
+
 @pytest.mark.parametrize(("scales", "expected"), [(("short", "things"), "for"), (("things", "things"), "undecided")])
 def test_noise_at_one_scale_hides_nothing_at_another(scales, expected, monkeypatch):
     """A lead of twice its deviation is told by a t-test, p = 0.037, the smaller one not by the noise of both."""
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=BOTH)
+    claims = _claim(BOTH)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     leads = {"mnist": (scales[0], 0.03), "fmnist": (scales[1], 0.006)}
     differences = {d: [noise * (2 + sign) for sign in (-1, 0, 1)] for d, (_, noise) in leads.items()}
@@ -630,7 +712,7 @@ def _said(inequality: str, *beside: dict, **by_method: list[float | None]) -> Fi
         for seed, value in enumerate(values)
         if value is not None
     ]
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
+    claims = _claim(inequality)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporting.claims.read_csv", lambda _: claims)
         (found,) = findings("fedstyle", _records([*own, *beside]), {})
@@ -702,7 +784,7 @@ def test_that_the_largest_is_above_takes_one_that_is_by_more_than_chance_among_s
 accuracies = st.lists(st.floats(0, 1).map(lambda x: round(x, 2)), min_size=3, max_size=3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(accuracies, min_size=3, max_size=3))
 def test_a_comparison_with_the_largest_is_that_with_each_of_them(values):
     by_method = dict(zip("abc", values, strict=True))
@@ -717,7 +799,7 @@ A, EACH = "q('accuracy', method='a')", "(q('accuracy', method=m) for m in 'bc')"
 B, C = "q('accuracy', method=m)", "q('accuracy', method=n)"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(accuracies, min_size=3, max_size=3))
 def test_arithmetic_on_a_largest_is_that_on_each_of_them(values):
     by_method = dict(zip("abc", values, strict=True))
@@ -774,10 +856,9 @@ def test_what_is_counted_and_differs_by_seed_is_tested(other, expected):
         for method, values in {"a": (270.0, 265.0, 268.0), "b": (other, other - 8, other + 7)}.items()
         for seed, value in enumerate(values)
     ]
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'")
+    claims = _claim("q('parameters', method='b') < q('parameters', method='a')")
     with pytest.MonkeyPatch.context() as patch:
-        asked = "q('parameters', method='b') < q('parameters', method='a')"
-        patch.setattr("reporting.claims.read_csv", lambda _: claims.assign(inequality=asked))
+        patch.setattr("reporting.claims.read_csv", lambda _: claims)
         (found,) = findings("fedstyle", _records(rows), {})
         (one,) = findings("fedstyle", _records(rows[::3]), {})
     assert found.verdict == expected
@@ -863,7 +944,7 @@ def test_what_is_far_below_is_not_small():
 
 
 def test_a_claim_is_as_good_as_the_worst_of_its_numbers(monkeypatch):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=EVERY)
+    claims = _claim(EVERY)
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     rows = [
         {"metric": "accuracy", "method": m, "style": style, "seed": seed, "value": value, "differs": differs}
@@ -876,7 +957,7 @@ def test_a_claim_is_as_good_as_the_worst_of_its_numbers(monkeypatch):
 
 
 def test_files_of_two_equal_runs_are_equal_though_one_took_longer(monkeypatch, tmp_path):
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedinb-20'")
+    claims = _claims().query("claim_id == 'fedinb-20'")
     monkeypatch.setattr("reporting.claims.read_csv", lambda _: claims)
     pages = []
     for minutes in (5.0, 5.5):
@@ -908,7 +989,7 @@ def _most(by_style: dict[str, tuple[float, float]], seeds: int = 5, inequality: 
         for method, std in (("a", a), ("b", b), ("c", b / 2))
         for seed, value in enumerate(_spread(std, seeds))
     ]
-    claims = read_csv(PUBLISHED / "claims.csv").query("claim_id == 'fedstyle-01'").assign(inequality=inequality)
+    claims = _claim(inequality)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporting.claims.read_csv", lambda _: claims)
         (found,) = findings("fedstyle", _records(rows), {})
@@ -965,7 +1046,7 @@ SINGLE = "sd('accuracy',style='x',method='a') > sd('accuracy',style='x',method='
 stds = st.floats(0.001, 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(stds, stds, st.integers(2, 6))
 def test_swapping_two_methods_swaps_what_is_said_of_their_deviations(a, b, seeds):
     swapped = {"supported": "contradicted", "contradicted": "supported"}
@@ -973,7 +1054,7 @@ def test_swapping_two_methods_swaps_what_is_said_of_their_deviations(a, b, seeds
     assert other == swapped.get(found, found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(stds, stds), min_size=3, max_size=3), st.floats(0, 2), st.integers(3, 6))
 def test_noise_on_all_sides_never_makes_a_claim_on_deviations_firm(pairs, noise, seeds):
     """Variances add."""
@@ -985,7 +1066,7 @@ def test_noise_on_all_sides_never_makes_a_claim_on_deviations_firm(pairs, noise,
 NO_MAX = "sum(sd('accuracy',style=t,method='a') > sd('accuracy',style=t,method='b') for t in 'xyz') > 1"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(stds, stds), min_size=3, max_size=3), st.integers(1, 5))
 def test_fewer_seeds_never_make_a_claim_on_deviations_firmer(pairs, fewer):
     by_style = dict(zip("xyz", pairs, strict=True))

@@ -8,7 +8,7 @@ import pytest
 from common.codehash import ROOT
 from common.errors import InputError
 from common.records import COLUMNS
-from reporting.evidence import Evidence, Grade, evidence_by, read_base
+from reporting.evidence import Evidence, Grade, as_one, evidence_by, read_base
 from reporting.records import read_csv, read_rows
 
 REFERENCE = ROOT / "results" / "reference"
@@ -58,11 +58,36 @@ def test_a_seed_counts_once_whatever_tables_its_run_is_for():
     assert found.std == pytest.approx(0.02**0.5)
 
 
+def test_a_run_counts_once_at_each_scale_whatever_tables_it_is_for():
+    """Else the mean of 0.2, 0.2 and 0.5 were 0.3."""
+    tables = ({"run": "a", "value": 0.2, "scale": "small", "table": t} for t in "xy")
+    found = as_one(_rows(*tables, {"run": "a", "value": 0.5}))
+    assert found.values == {"1": pytest.approx(0.35)}
+    assert found.scale == "paper and small"
+
+
+def test_a_number_has_had_the_least_training_of_its_seeds_and_all_their_runs_and_names():
+    fid = {"metric": "fid", "value": 5.0, "measured_as": "fid:b", "run": "m n"}
+    (found,) = _of_one_cell(
+        fid | {"seed": "1", "budget": "0.5"},
+        fid | {"seed": "2", "budget": "0.1", "measured_as": "fid:a", "run": "k"},
+        fid | {"seed": "3", "budget": "0.3", "measured_as": "", "run": "n"},
+    )
+    assert (found.budget, found.runs, found.measured_as) == (0.1, ("k", "m", "n"), "fid:a fid:b")
+
+
+def test_what_differs_in_other_keys_is_another_number():
+    one = {"value": 0.2, "differs": ""}
+    found = _of_one_cell(one, {"value": 0.4, "differs": "network.width"}, one | {"seed": "2"})
+    assert [(e.values, e.differs) for e in found] == [({"1": 0.2, "2": 0.2}, ()), ({"1": 0.4}, ("network.width",))]
+
+
 def test_two_numbers_of_one_run_are_no_mean():
     """Those of several runs are, such as a control's over methods, and so is one that stands under two tables."""
     one = {"run": "a", "value": 0.2, "table": "x"}
-    with pytest.raises(InputError, match="several numbers of a; its table does not tell them apart"):
-        _of_one_cell(one, one | {"value": 0.4})
+    for first, second in ((0.2, 0.4), (0.4, 0.2)):
+        with pytest.raises(InputError, match="several numbers of a; its table does not tell them apart"):
+            _of_one_cell(one | {"value": first}, one | {"value": second})
     others = ({"table": "y"}, {"run": "b", "value": 0.4}, {"scale": "tiny", "value": 0.9})
     found = _of_one_cell(one, *(one | other for other in others))
     assert [e.mean for e in found] == pytest.approx([0.3, 0.9])

@@ -83,7 +83,7 @@ def test_critical_values_are_those_of_the_published_table(methods, q):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(3, 7), st.integers(3, 12), st.integers(0, 10_000))
 def test_a_pair_is_told_apart_just_where_it_is_farther_apart_than_the_critical_difference(methods, blocks, seed):
     """The library's p-values against our difference, which is read off the same distribution another way."""

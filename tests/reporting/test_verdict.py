@@ -48,6 +48,8 @@ CASES = {
     "the same with fewer rounds": (_ours(0.9, 0.9, 0.9, **REDUCED), Printed(0.9), Verdict.NOT_COMPARABLE),
     "the same on a stand-in": (_ours(0.9, 0.9, 0.9, stand_in=True), Printed(0.9), Verdict.NOT_COMPARABLE),
     "diverged": (_ours(0.9, float("nan")), Printed(0.9), Verdict.DIVERGED),
+    "overflowed": (_ours(0.9, 0.9, float("inf")), Printed(0.9), Verdict.DIVERGED),
+    "overflowed below": (_ours(0.9, 0.9, float("-inf")), Printed(0.9), Verdict.DIVERGED),
     "one image off": (_ours(7290, metric="images"), Printed(7291, "images", "count"), Verdict.DISAGREES),
     "as many images": (_ours(7291, metric="images"), Printed(7291, "images", "count"), Verdict.AGREES),
     "about as many": (_ours(9298, metric="images"), Printed(9500, "images", "count", approximate=True), Verdict.AGREES),
@@ -71,6 +73,29 @@ def test_without_a_reference(case):
     assert verdict(ours, paper).verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("metric", "unit", "printed", "within", "beyond"),
+    [
+        ("accuracy", "fraction", 0.8, 0.0099, 0.0101),
+        ("fid", "score", 20.0, 0.499, 0.501),
+        ("ssim", "score", 0.5, 0.0099, 0.0101),
+        ("nmse", "score", 0.4, 0.0199, 0.0201),
+        ("mse", "score", 3.0, 0.149, 0.151),
+        ("iterations", "count", 700.0, 6.9, 7.1),
+        ("parameters", "count", 700.0, 0.0, 1.0),
+        ("images", "count", 700.0, 0.0, 1.0),
+        ("classes", "count", 7.0, 0.0, 1.0),
+    ],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_may_be_off_as_far_as_the_page_says(metric, unit, printed, within, beyond, sign):
+    for about, more in ((False, 0.0), (True, 0.05 * printed)):
+        paper = Printed(printed, metric, unit, approximate=about)
+        near, far = (_ours(*[printed + sign * (off + more)] * 3, metric=metric) for off in (within, beyond))
+        assert verdict(near, paper).verdict == Verdict.AGREES
+        assert verdict(far, paper).verdict == Verdict.DISAGREES
+
+
 TREND_CASES = {
     "as in the paper": (_ours(0.8, 0.81, **REDUCED), _ours(0.7, 0.711, **REDUCED), 0.9, 0.8, Verdict.TREND_HOLDS),
     "the other way": (_ours(0.7, 0.711, **REDUCED), _ours(0.8, 0.81, **REDUCED), 0.9, 0.8, Verdict.TREND_FAILS),
@@ -82,6 +107,7 @@ TREND_CASES = {
     "the paper's tie, two seeds": (_ours(0.8, 0.81), _ours(0.7, 0.711), 0.9, 0.9, Verdict.UNDECIDED),
     "a reference of another seed": (_ours(0.8, 0.81), Evidence({"7": 0.7}), 0.9, 0.8, Verdict.UNDECIDED),
     "a reference that diverged": (_ours(0.8, 0.8, **REDUCED), _ours(float("nan")), 0.9, 0.8, Verdict.NOT_COMPARABLE),
+    "a reference that overflowed": (_ours(0.8, 0.8, **REDUCED), _ours(float("inf")), 0.9, 0.8, Verdict.NOT_COMPARABLE),
     "as published, and far off": (_ours(0.8, 0.8, 0.8), _ours(0.7, 0.7, 0.7), 0.9, 0.8, Verdict.DISAGREES),
     "as published, two seeds": (_ours(0.8, 0.81), _ours(0.7, 0.711), 0.9, 0.8, Verdict.TREND_HOLDS),
 }
@@ -93,11 +119,37 @@ def test_with_a_reference(case):
     assert _with_reference(*given) == expected
 
 
-def test_printed_deviations_decide_whether_there_is_a_trend():
-    ours, other = _ours(0.8, 0.81, **REDUCED), _ours(0.7, 0.711, **REDUCED)
-    paper, theirs = Printed(0.9, std=0.1, runs=4), Printed(0.8, std=0.1, runs=4)
-    assert verdict(ours, paper, (other, theirs)).verdict == Verdict.NOT_COMPARABLE
-    assert stats.ttest_ind_from_stats(0.9, 0.1, 4, 0.8, 0.1, 4, equal_var=False).pvalue > 0.05
+@pytest.mark.parametrize(
+    ("lead", "deviations", "runs", "trend"),
+    [
+        (0.1, (0.1, 0.1), (4, 4), False),
+        (0.005, (0.001, 0.001), (3, 3), True),  # though below the tolerance
+        (0.05, (0.02, 0.06), (3, 12), True),  # and not if both had one deviation
+        (0.06, (0.06, 0.02), (3, 12), False),  # and told apart if they had
+    ],
+)
+def test_printed_deviations_decide_whether_there_is_a_trend(lead, deviations, runs, trend):
+    one, other = ([*_spread(*of).values.values()] for of in zip((0.8 + lead, 0.8), deviations, runs, strict=True))
+    assert (stats.ttest_ind(one, other, equal_var=False).pvalue < 0.05) == trend
+    assert _has_trend(lead, deviations, runs) is trend
+
+
+@pytest.mark.parametrize(
+    ("deviations", "runs"),
+    [((0.1, 0.0), (4, 4)), ((0.0, 0.1), (4, 4)), ((0.1, 0.1), (1, 4)), ((0.1, 0.1), (4, 1)), ((0.1, 0.1), (0, 0))],
+)
+def test_a_deviation_on_one_side_or_of_one_run_leaves_a_trend_to_the_tolerance(deviations, runs):
+    assert _has_trend(0.011, deviations, runs)
+    assert not _has_trend(0.009, deviations, runs)
+
+
+def _has_trend(lead: float, deviations: tuple[float, float], runs: tuple[int, int]) -> bool:
+    """Whether ours, far above the reference, is seen to have the paper's trend, whose numbers are so much apart."""
+    values = zip((0.8 + lead, 0.8), deviations, runs, strict=True)
+    paper, theirs = (Printed(value, std=std, runs=n) for value, std, n in values)
+    found = verdict(_ours(0.8, 0.81, **REDUCED), paper, (_ours(0.7, 0.711, **REDUCED), theirs)).verdict
+    assert found in (Verdict.TREND_HOLDS, Verdict.NOT_COMPARABLE)
+    return found == Verdict.TREND_HOLDS
 
 
 def test_one_seed_is_judged_by_the_spread_of_the_others():
@@ -114,6 +166,8 @@ def test_what_is_counted_is_compared_without_a_test_only_with_what_is():
     assert verdict(reduced[1], paper, (reduced[0], theirs)).verdict == Verdict.WITHIN_NOISE
     assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 200}), theirs)).verdict == Verdict.TREND_HOLDS
     assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 300}), theirs)).verdict == Verdict.TREND_FAILS
+    assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 249}), theirs)).verdict == Verdict.TREND_HOLDS
+    assert verdict(reduced[0], paper, (replace(reduced[0], values={"0": 251}), theirs)).verdict == Verdict.TREND_FAILS
 
 
 @pytest.mark.parametrize("theirs", [200, 400])
