@@ -1,5 +1,6 @@
 """A run that is listened to: what it leaves, what it refuses, and that it may be stopped."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ import torch
 
 from abilities import Trained, arrays
 from attacks.listeners import listeners
+from baselines.fedavg import FedAvg
 from common.errors import InputError
-from common.spec import Spec
+from common.spec import OptimiserSettings, Spec
 from diptych.assembly import build_algorithm
 from diptych.given import client_data
 from diptych.training import train
@@ -66,6 +68,7 @@ PLAIN = "inversion: needs plain sgd with one learning rate and data.at_most"
     [
         ({"training": {"optimiser": {"lr": 0.1, "momentum": 0.9}}}, PLAIN),
         ({"training": {"optimiser": {"name": "adam"}}}, PLAIN),
+        ({"training": {"optimiser": {"lr": 0.1, "weight_decay": 1e-3}}}, PLAIN),
         ({"data": {"at_most": 5}}, PLAIN),
         ({"data": {"at_most": None}}, PLAIN),
         ({"data": {"views": {"all": {"name": "rotation"}}}}, "inversion: needs data.views that show an image alike"),
@@ -77,6 +80,18 @@ def test_what_cannot_be_inverted_is_refused(changes, said, tmp_path):
     with pytest.raises(InputError, match=said):
         train(_spec(**changes), tmp_path / "run", "")
     assert not (tmp_path / "run").exists()
+
+
+class _AtARateOfItsOwn(FedAvg):
+    def updates(self):
+        return [replace(update, optimiser=OptimiserSettings(lr=0.2)) for update in super().updates()]
+
+
+def test_steps_at_a_rate_that_is_not_the_runs_cannot_be_inverted():
+    algorithm = _AtARateOfItsOwn(**vars(build_algorithm(_spec(), 10)))
+    with pytest.raises(InputError, match=PLAIN):
+        listeners(_spec(), algorithm)
+    assert listeners(_spec(training={"optimiser": {"lr": 0.2}}), algorithm)
 
 
 def test_what_was_heard_outlives_a_stop(tmp_path):

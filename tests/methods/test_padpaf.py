@@ -20,6 +20,7 @@ from networks import SNResNet
 from objectives import OBJECTIVES
 from tests.digits import few, objective, same, simulate
 from tests.mutation import mutated
+from tests.objectives.test_generative import barlow_twins_by_loops
 from tests.pretended import DEVICE, pretended_gpu
 
 STYLE_ONLY = {"style.encoder", "style.head", "style.projector", "style.vectoriser"}
@@ -243,6 +244,42 @@ def test_restyling_trains_its_maps_alone_and_gives_images():
     assert found["restyle/clients"].tolist() == [[0, 0], [0, 1], [1, 1], [1, 2], [2, 2], [2, 0]]
     for key in ("source", "reconstructed", "restyled", "test-restyled"):
         assert 0 <= found[f"restyle/{key}"].min() <= found[f"restyle/{key}"].max() <= 1
+
+
+def test_restyling_compares_the_projected_content_of_an_image_and_of_what_is_made_again_with_its_label():
+    torch.manual_seed(0)
+    m = SimpleNamespace(encoder=torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 5)))
+    m.projector, x, again = torch.nn.Linear(5, 4), torch.randn(6, 3, 2, 2), torch.randn(6, 3, 2, 2)
+    members, label, asked = [_Telling(0), _Telling(1)], torch.eye(6), []
+    restyling = Restyling(dataclasses.replace(_gan(), off_diagonal=0.3), members, torch.Generator())
+    restyling.codes = lambda *of: of
+    restyling.sample = lambda *given: asked.append(given) or again
+    loss = restyling.loss(m, 1, x, label).item()
+    ((maker, *codes, y),) = asked
+    assert maker is codes[0] is m
+    assert codes[1] == 1
+    assert codes[2] is x
+    assert y is label
+    before, after = (m.projector(m.encoder(image)).detach().double().numpy() for image in (x, again))
+    assert loss == pytest.approx(barlow_twins_by_loops(before, after, 0.3), rel=1e-5)
+
+
+def test_maps_go_down_the_loss_of_the_image_that_was_drawn(monkeypatch):
+    algorithm, slopes = _padpaf(conditional=True), []
+    members = [algorithm.model() for _ in range(3)]
+    trained, by_hand = (
+        Restyling(algorithm.objective, copy.deepcopy(members), torch.Generator().manual_seed(1)) for _ in range(2)
+    )
+    monkeypatch.setattr("methods.padpaf.step", lambda settings, leaves, gradients, *rest: slopes.extend(gradients))
+    trained.run(1, torch.rand(2, 3, 8, 8), torch.arange(2), batch=4)
+    draw, made = by_hand.draw, by_hand.objective
+    i = int(torch.randint(3, (), generator=draw))
+    y = torch.nn.functional.one_hot(torch.randint(10, (4,), generator=draw), 10).float()
+    x = by_hand.sample(by_hand.members[i], made.latents(4, draw), made.latents(4, draw), y)
+    leaves = [*by_hand.content_map.parameters(), *by_hand.style_maps[i].parameters()]
+    expected = torch.autograd.grad(by_hand.loss(by_hand.members[i], i, x, y), leaves)
+    assert max(slope.abs().max() for slope in expected) > 1e-3
+    assert all(torch.equal(slope, by) for slope, by in zip(slopes, expected, strict=True))
 
 
 def test_maps_are_trained_by_adam_whose_rate_falls_in_fifty_steps(monkeypatch):

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -395,6 +396,30 @@ def test_who_knows_everything_follows_and_nobody_else_does():
             assert not _follows(simulation, heard[attacker.label, user]), attacker.label
 
 
+@pytest.mark.parametrize(("name", "unknown"), [("a1", "layers.0.weight"), ("a2", "layers.0.bias"), ("fresh", "")])
+def test_an_attacker_knows_all_of_a_start_but_a_factor_on_its_first_layers_weight_or_bias(name, unknown):
+    true = Generator(1, 8, 10, latent=6, width=8)
+    known = dict(Attacker(name=name, r="0.3").perturbed(true).named_parameters())
+    for of, p in true.named_parameters():
+        assert torch.equal(known[of], (p.double() * 0.3).float() if of == unknown else p), of
+
+
+@pytest.mark.parametrize("name", ["fresh", "a1"])
+def test_only_who_is_fresh_follows_with_a_z_of_its_own(name):
+    heard, made = [], Generator(1, 8, 10, latent=6, width=8)
+    twin = SimpleNamespace(generator=made, receive=lambda round, message: heard.append(message))
+    eavesdropper = Eavesdropper(Attacker(name=name), 0, twin, 1, made)
+    sent = {"z": torch.randn(4, 6).double(), "labels": torch.arange(4), "discriminator.bias": torch.randn(3)}
+    for _ in range(2):
+        eavesdropper(Message(1, "up", (0,), {f"published.{of}": tensor[None] for of, tensor in sent.items()}))
+    for message in heard:
+        assert message.keys() == sent.keys()
+        assert all(torch.equal(message[of], sent[of]) for of in sent if of != "z")
+        assert (message["z"].shape, message["z"].dtype) == (sent["z"].shape, sent["z"].dtype)
+        assert (message["z"] == sent["z"]).unique().tolist() == [name != "fresh"]
+    assert torch.equal(heard[0]["z"], heard[1]["z"]) == (name != "fresh")
+
+
 @pytest.mark.parametrize(("r", "ulps"), [("1-1e-15", 0), ("1-1e-21", 0), ("1", 0), ("1-1e-7", None), ("0.1", None)])
 def test_factors_that_round_to_one_are_no_attack(r, ulps):
     """1 - 1e-21 is 1 as a 64-bit float; 1 - 1e-15 is not, but no 32-bit weight changes by it."""
@@ -421,6 +446,12 @@ def test_attackers_who_know_the_same_are_one_and_each_is_reported():
         {"a1;r=1;masks=own"},
         {"fresh"},
     ]
+
+
+def test_attackers_with_the_same_start_and_masks_of_their_own_are_two():
+    attackers = _attackers("a1", "a2", masks="own")
+    simulation = _simulation(_algorithm(attackers=attackers))
+    assert [set(e.labels) for e in simulation.eavesdroppers] == [{"a1;r=1;masks=own"}, {"a2;r=1;masks=own"}] * 3
 
 
 def test_who_does_not_know_a_start_has_one_of_its_own_for_every_user_and_what_it_listens_as():
@@ -492,6 +523,12 @@ def test_units_in_the_last_place():
 def test_full_sharing_gives_the_generator_to_everybody():
     simulation, heard = _heard(_attackers("independent"), share="all")
     assert all(_follows(simulation, e) for e in heard.values())
+
+
+def test_a_generator_that_is_published_does_not_fit_who_has_another_architecture():
+    simulation, heard = _heard(_attackers("architecture"), share="all")
+    assert len(heard) == 3
+    assert not any(_follows(simulation, e) for e in heard.values())
 
 
 def test_an_eavesdropper_has_messages_and_what_it_knew_and_no_way_to_the_users():
