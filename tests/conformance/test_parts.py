@@ -259,27 +259,19 @@ def _settings(name: str, run: RunFolder) -> dict[str, Any]:
 
 ELSEWHERE = {"identity-probe": "tests/evaluation/test_codes.py", "work": "tests/evaluation/test_counts.py"}
 """Of CelebA alone, and of what somebody has counted: where it is tested that there are numbers."""
-OF_WHOLE_IMAGES = ("linear-probe", "longer-probe")
+OF_WHOLE = ("linear-probe", "longer-probe")
+"""They need features of whole images, which only the first kind of run leaves."""
+OF_THE_LEAST = ("linear-probe", "budget")
+"""All that can be measured on features of the shared model alone, and on the specification."""
 
 
-def test_every_evaluation_measures_something(request):
-    for name in EVALUATIONS:
-        if name not in ELSEWHERE:
-            runs = _fit_for(name, *map(request.getfixturevalue, RUNS))
-            assert any(list(EVALUATIONS[name](r, **_settings(name, r))) for r in runs), name
-
-
-def _fit_for(name: str, *runs: RunFolder) -> list[RunFolder]:
-    """Linear probes need features of whole images, which only the first kind of run leaves."""
-    return list(runs[:1] if name in OF_WHOLE_IMAGES else runs)
-
-
-@pytest.mark.parametrize("which", RUNS)
 @pytest.mark.parametrize("name", EVALUATIONS)
-def test_an_evaluation_gives_records(name, which, request):
-    run = request.getfixturevalue(which)
-    if name in OF_WHOLE_IMAGES and which != "run":
-        pytest.skip("this run leaves features of another kind")
+def test_an_evaluation_gives_records(name, request):
+    given = [_records(name, request.getfixturevalue(which)) for which in RUNS if which == "run" or name not in OF_WHOLE]
+    assert any(given) == (name not in ELSEWHERE)
+
+
+def _records(name: str, run: RunFolder) -> list[dict[str, Any]]:
     records = list(EVALUATIONS[name](run, **_settings(name, run)))
     for record in records:
         assert {"kind", "style", "metric", "unit", "aggregate", "value"} <= record.keys() <= {*IDENTITY, *OURS}
@@ -289,6 +281,7 @@ def test_an_evaluation_gives_records(name, which, request):
     assert records == list(EVALUATIONS[name](run, **_settings(name, run))), "measured twice, it gives other numbers"
     keys = [tuple(record.get(c, "") for c in (*IDENTITY, "control")) for record in records]
     assert len(set(keys)) == len(keys), "two records name the same cell"
+    return records
 
 
 def test_there_is_a_control_beside_every_metric_of_the_papers_features(run):
@@ -305,7 +298,9 @@ def test_an_evaluation_takes_the_least_that_a_program_outside_leaves(name, tmp_p
     folder = RunFolder(tmp_path)
     folder.write_features({k: v for k, v in run.features.items() if k.startswith(("labels/", "shared/"))})
     folder.write_provenance({"status": "ok"})
-    assert all(math.isfinite(record["value"]) for record in EVALUATIONS[name](folder, **_settings(name, folder)))
+    records = list(EVALUATIONS[name](folder, **_settings(name, folder)))
+    assert all(math.isfinite(record["value"]) for record in records)
+    assert bool(records) == (name in OF_THE_LEAST)
 
 
 @pytest.mark.parametrize("name", EXTRACTS)

@@ -75,15 +75,6 @@ def test_twins_are_identical(share):
     check_twins(share=share)
 
 
-def test_plain_sgd_has_no_state_that_a_round_could_take_away():
-    """The one optimiser with which twins stay the same although its state is made anew each round."""
-    sgd = {"optimiser": OptimiserSettings(name="sgd", lr=0.01), "optimiser_state": "round", "local_epochs": 0.5}
-    simulation = prepared(_algorithm(), _data(), rounds=3, **sgd)
-    simulation.run()
-    for member, twin in zip(simulation.population.members, simulation.server_work.twins, strict=True):
-        assert same(dict(member.generator.named_parameters()), dict(twin.generator.named_parameters()))
-
-
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
