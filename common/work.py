@@ -228,20 +228,22 @@ def row_of(counted: Counted) -> dict[str, str]:
 
 def images_of(data: DataSettings) -> float:
     """About how many training images all clients have together."""
-    seen = [source for style, source in data.styles.items() if style in data.seen]
-    left = [size_of(source) * (1 - data.server_share) for source in seen]
+    left = {source: size_of(source) * (1 - data.server_share) for source in data.styles.values()}
     if data.per_class:  # drawn from what the server has left
-        left = [min(size, data.per_class * known(source).classes) for size, source in zip(left, seen, strict=True)]
-    total = (
-        (max(left) if data.pool == "together" else sum(left)) * (1 - data.validation_share) * data.classes_per_client
-    )
+        left = {source: min(size, data.per_class * known(source).classes) for source, size in left.items()}
+    total = _of_seen(data, left) * (1 - data.validation_share) * data.classes_per_client
     return min(total, (data.at_most or total) * len(data.seen) * data.clients_per_style)
 
 
 def server_images_of(data: DataSettings) -> float:
     """About how many training images the server has: a share of each source, whatever clients have of the rest."""
-    sizes = [size_of(source) for style, source in data.styles.items() if style in data.seen]
-    return data.server_share * (max(sizes) if data.pool == "together" else sum(sizes))
+    return data.server_share * _of_seen(data, {source: size_of(source) for source in data.styles.values()})
+
+
+def _of_seen(data: DataSettings, sizes: dict[str, float]) -> float:
+    """The images of all styles that clients have, of which each has a source of its own, or all the same."""
+    seen = [sizes[data.styles[style]] for style in data.seen]
+    return max(seen) if data.pool == "together" else sum(seen)
 
 
 def known(expression: str) -> Known:
