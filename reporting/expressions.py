@@ -21,7 +21,7 @@ import pandas as pd
 
 from common.errors import InputError
 from common.records import IDENTITY
-from reporting.evidence import Evidence, Row, as_rows, merged
+from reporting.evidence import Evidence, Key, Row, as_rows, merged
 from reporting.verdict import ALPHA, SEEDS, TIMED, BySeed, Spread, above_zero, is_counted, wider
 from reporting.wording import ROUNDING
 
@@ -475,10 +475,14 @@ class Shelf:
     @classmethod
     def of(cls, records: pd.DataFrame) -> "Shelf":
         """All of these records."""
-        found = {column: records.groupby(column).indices for column in IDENTITY}
-        index = {c: {str(v): set(map(int, rows)) for v, rows in of.items()} for c, of in found.items()}
-        cells = records.groupby([column for column in IDENTITY if column not in ("table", "kind")]).ngroup()
-        return cls(as_rows(records), [*cells], index)
+        index: dict[str, dict[str, set[int]]] = {column: defaultdict(set) for column in IDENTITY}
+        for column, rows in index.items():
+            for number, value in enumerate(records[column]):
+                rows[str(value)].add(number)
+        cells: dict[Key, int] = {}
+        keys = records[[column for column in IDENTITY if column not in ("table", "kind")]]
+        numbers = [cells.setdefault(key, len(cells)) for key in keys.itertuples(index=False, name=None)]
+        return cls(as_rows(records), numbers, index)
 
     def rows(self, columns: Mapping[str, str | list[str]]) -> set[int]:
         """The rows that have, in each column, the value or one of the values."""

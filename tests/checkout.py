@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from common.codehash import ROOT
 from diptych.configuration import paper_yaml
 from diptych.study import load_study
 
+LIMIT = 900
+"""Seconds after which a command hangs: the whole workflow takes two minutes, on a machine that is busy six."""
 GENERATED = ("results", ".git", ".venv", ".snakemake", "__pycache__", "*.egg-info", ".*_cache", "data")
 
 
@@ -33,7 +36,8 @@ class Checkout:
             shutil.copytree(source, path, symlinks=True)
         self.path = path
         # the copy's own packages, wherever the project is installed; no data but what comes with it
-        self.environment = {k: v for k, v in os.environ.items() if k != "DIPTYCH_DATA"} | {"PYTHONPATH": str(path)}
+        self.environment = {k: v for k, v in os.environ.items() if k != "DIPTYCH_DATA"}
+        self.environment |= {"PYTHONPATH": str(path), "PYTHONFAULTHANDLER": "1"}
 
     def start(self, *command: str) -> subprocess.Popen[str]:
         """Start a command in a process group of its own; stdout and stderr come together."""
@@ -48,10 +52,14 @@ class Checkout:
         )
 
     def run(self, *command: str, fails: bool = False) -> str:
-        """What a command says; it must succeed, or fail."""
+        """What a command says; it must succeed, or fail. One that hangs says where, and does neither."""
         process = self.start(*command)
-        said, _ = process.communicate()
-        assert (process.returncode != 0) == fails, said
+        try:
+            said, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGABRT)
+            said, _ = process.communicate()
+        assert process.returncode > 0 if fails else process.returncode == 0, said
         return said
 
     def snakemake(self, *arguments: str, cores: int = 2, scale: str = "tiny", fails: bool = False) -> str:

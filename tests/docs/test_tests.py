@@ -6,6 +6,7 @@ import re
 import pytest
 
 from common.codehash import ROOT
+from tests import checkout
 
 TESTS = ROOT / "tests"
 PAGE = (TESTS / "README.md").read_text()
@@ -82,3 +83,11 @@ def test_tests_of_a_bug_say_so_in_their_name():
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 called = {n.func.id for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
                 assert "mutated" not in called or "caught" in node.name, (file.name, node.name)
+
+
+def test_a_command_that_hangs_says_where(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkout, "LIMIT", 1)
+    here = checkout.Checkout(tmp_path, source=None)
+    for fails in (False, True):
+        with pytest.raises(AssertionError, match=r"(?s)Fatal Python error: Aborted.*line 1 in <module>"):
+            here.run("python", "-c", "import time; time.sleep(60)", fails=fails)
