@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,11 @@ from tests.checkout import Checkout, read_again
 
 # as in every job: more threads would only get in each other's way, and change sums in the last digit
 torch.set_num_threads(1)
+
+# where one of these is set, pytest prints all that two lists differ in: of a thousand numbers that takes it half an hour,
+# also where a check is meant to fail
+for ci in ("CI", "BUILD_NUMBER"):
+    os.environ.pop(ci, None)
 
 # an example takes as long as what else runs lets it
 settings.register_profile("at any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
