@@ -16,8 +16,8 @@ from tests.checkout import Checkout, read_again
 # as in every job: more threads would only get in each other's way, and change sums in the last digit
 torch.set_num_threads(1)
 
-# where one of these is set, pytest prints all that two lists differ in: of a thousand numbers that takes it half an hour,
-# also where a check is meant to fail
+# where one of these is set, pytest prints all that two lists differ in: of a thousand numbers that takes it half an
+# hour, also where a check is meant to fail
 for ci in ("CI", "BUILD_NUMBER"):
     os.environ.pop(ci, None)
 

@@ -167,7 +167,8 @@ def test_a_row_that_the_paper_has_not_is_of_its_runs_in_tables_of_the_papers_own
 def test_the_seeds_are_those_that_the_cell_is_measured_with():
     study = load_study("reference-fedinb")
     assert "fedavg/default, seeds 2011\n" in explain(study, "fedinb-table4", "fedavg", "75 1")
-    assert "indae, seeds 2011, 2012, 2013, 2014, 2015, 2016, 2017, 2018\n" in explain(study, "fedinb-table5", "0", "fedinb-indae")
+    eight = "2011, 2012, 2013, 2014, 2015, 2016, 2017, 2018"
+    assert f"indae, seeds {eight}\n" in explain(study, "fedinb-table5", "0", "fedinb-indae")
 
 
 @pytest.mark.parametrize(
