@@ -197,6 +197,11 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--out", type=Path, required=True, help="a .md file; the same as .csv goes beside it")
     _scale_of_records(p)
 
+    p = command("compare", _compare, "whether records tell one number from another")
+    p.add_argument("expression", help="such as \"q('accuracy', method='ditto') > q('accuracy', method='fedavg')\"")
+    p.add_argument("--records", type=Path, required=True)
+    p.add_argument("--where", nargs="*", default=[], metavar="COLUMN=VALUE", help="of every number that it asks for")
+
     p = command("board", _board, "what is known of every printed number, claim and figure, by all records of a folder")
     p.add_argument("folder", type=Path, help="such as results/reference, with <name>/records.csv in it")
     p.add_argument("--out", type=Path, required=True, help="a .md file")
@@ -444,6 +449,17 @@ def _claims(options: argparse.Namespace) -> None:
     study = study_of(options.records, options.scale)
     claiming = [paper for paper, config in study.papers.items() if config.claims]
     claims(study, choose("paper with claims", options.paper, claiming), read_records(options.records), options.out)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from reporting.compared import compared, shelf
+    from reporting.records import read_records
+
+    for given in options.where:
+        if "=" not in given:
+            raise InputError(f"--where: must be COLUMN=VALUE, got {given}")
+    where = dict(given.split("=", 1) for given in options.where)
+    print(compared(options.expression, shelf(read_records(options.records)), where).said)
 
 
 def _board(options: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from common.records import IDENTITY
 from reporting.evidence import AND, RANK, Grade
 from reporting.expressions import Aliases, Columns, Evaluator, Referee, Shelf, Tally
 from reporting.records import PUBLISHED, read_csv
-from reporting.verdict import ALPHA, SEEDS, Spread, is_counted
+from reporting.verdict import SEEDS, is_counted
 from reporting.wording import plural
 
 PRINTED = {"yes": "holds", "no": "does not hold", "not-printed": "not printed"}
@@ -220,10 +220,7 @@ def _outcome(expression: str, plain: Evaluator, why_not: str) -> dict[str, Any]:
     random = [found for found in used if not is_counted(found)]
     grade = max((found.grade for found in used), key=RANK.index, default=None)
     seeds = min(plain.referee.seeds or [found.seeds for found in random or used], default=0)
-    spreads = {kind: Spread.shared(several) for kind, several in plain.referee.differences.items()}
-    level, strict = (ALPHA / max(number, 1) for number in (len(plain.referee.seeds), plain.referee.truths))
-    referee = Referee(spreads, level, strict)
-    known = replace(plain, referee=referee, tally=Tally(), used=[]).truth(expression)
+    known = plain.beyond_noise(expression)
     verdict, why = _verdict(truth, known, grade, seeds if random else SEEDS, why_not)
     if partly and verdict is Outcome.SUPPORTED:
         verdict, why = Outcome.FOR, f"{tally.asked - tally.measured} comparisons were not measured"

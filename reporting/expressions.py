@@ -11,8 +11,8 @@ import copy
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite, isnan
 from typing import Any
 
@@ -473,14 +473,14 @@ class Shelf:
     known: dict[tuple[int, ...], Evidence] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: pd.DataFrame) -> "Shelf":
-        """All of these records."""
-        index: dict[str, dict[str, set[int]]] = {column: defaultdict(set) for column in IDENTITY}
+    def of(cls, records: pd.DataFrame, columns: Sequence[str] = IDENTITY) -> "Shelf":
+        """All of these records, whose cells are told apart by these columns."""
+        index: dict[str, dict[str, set[int]]] = {column: defaultdict(set) for column in columns}
         for column, rows in index.items():
             for number, value in enumerate(records[column]):
                 rows[str(value)].add(number)
         cells: dict[Key, int] = {}
-        keys = records[[column for column in IDENTITY if column not in ("table", "kind")]]
+        keys = records[[column for column in columns if column not in ("table", "kind")]]
         numbers = [cells.setdefault(key, len(cells)) for key in keys.itertuples(index=False, name=None)]
         return cls(as_rows(records), numbers, index)
 
@@ -513,7 +513,7 @@ class Shelf:
                 seeds[self.cells[number]].add(self.records[number]["seed"])
             unlike = any(max(several) - min(several) > ROUNDING for several in of_seeds.values())
             if unlike or any(one.isdisjoint(other) for one, other in itertools.combinations(seeds.values(), 2)):
-                raise InputError(f"claims.csv: {asked} matches several numbers; name more columns")
+                raise InputError(f"{asked} matches several numbers; name more columns")
             self.known[key] = merged(found)
         return self.known[key]
 
@@ -630,6 +630,16 @@ class Evaluator:
             return bool(eval(compile(whole, expression, "eval"), {"__builtins__": builtins, **names, **CONSTANTS}))
         except NotMeasured:
             return None
+
+    def beyond_noise(self, expression: str) -> bool | None:
+        """Whether it holds, or does not, by tests; None if noise leaves that open.
+
+        To be asked after `truth`, which knows of how many numbers, and how noisy they are.
+        """
+        spreads = {kind: Spread.shared(several) for kind, several in self.referee.differences.items()}
+        level, strict = (ALPHA / max(number, 1) for number in (len(self.referee.seeds), self.referee.truths))
+        referee = Referee(spreads, level, strict)
+        return replace(self, referee=referee, tally=Tally(), used=[]).truth(expression)
 
 
 EVERY = "every"

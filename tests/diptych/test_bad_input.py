@@ -140,6 +140,8 @@ def test_a_damaged_checkpoint(tmp_path, capsys):
         (["claims", "fedstile", "--records", "r", "--out", "o.md"], ["paper", "did you mean 'fedstyle'"]),
         (["table", "fedstyle-table1", "--records", "none.csv", "--out", "o.md"], ["none.csv", "cannot be read"]),
         (["figure", "fedstyle-figure5", "--data", "none.csv", "--out", "o.png"], ["none.csv", "cannot be read"]),
+        (["compare", "q('wd') > 1", "--records", "r", "--where", "method"], ["--where", "COLUMN=VALUE", "method"]),
+        (["compare", "q('wd') > 1", "--records", "none.csv"], ["none.csv", "cannot be read"]),
         (["source", "mnits"], ["'mnits'", "did you mean 'mnist'"]),
         (["evaluate", "nowhere", "--out", "records.csv"], ["nowhere/spec.yaml", "No such file"]),
     ],
